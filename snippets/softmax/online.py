@@ -1,4 +1,4 @@
-"""Online softmax: running maximum and denominator in one pass, the output in a second."""
+"""Online softmax: maximum and denominator in one pass, the output in a second."""
 
 import torch
 import triton
@@ -32,7 +32,7 @@ def softmax_kernel(
             other=float("-inf"),
         ).to(COMPUTE)
         m_new = tl.maximum(m_i, tl.max(x, axis=0))
-        # While every value so far is -inf, subtract 0 instead of -inf: (-inf) - (-inf) is NaN.
+        # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
         shift = tl.where(m_new == float("-inf"), 0.0, m_new)
         l_i = l_i * tl.exp(m_i - shift) + tl.sum(tl.exp(x - shift), axis=0)
         m_i = m_new
@@ -57,16 +57,19 @@ def softmax(x: torch.Tensor, *, block_cols: int = 1024) -> torch.Tensor:
     """Softmax over the last dimension, one program per row.
 
     Args:
-        x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU (or the CPU under TRITON_INTERPRET=1).
+        x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
+            (or on the CPU under TRITON_INTERPRET=1).
         block_cols: columns per tile, a power of two.
 
     Returns:
-        [rows, cols], dtype of x, contiguous. The arithmetic is float32 (float64 for float64).
+        [rows, cols], dtype of x, contiguous. The arithmetic is float32, or float64
+        for float64.
 
     Raises:
         ValueError: x or block_cols is not one of the above.
 
-    Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018, algorithm 3.
+    Source: Milakov and Gimelshein, "Online normalizer calculation for softmax",
+    2018, algorithm 3.
     """
     if x.ndim != 2:
         raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
@@ -76,7 +79,7 @@ def softmax(x: torch.Tensor, *, block_cols: int = 1024) -> torch.Tensor:
         )
     if not x.is_cuda and not triton.knobs.runtime.interpret:
         raise ValueError(
-            f"x is on {x.device}; it must be on a GPU, or TRITON_INTERPRET=1 must be set"
+            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
         )
     if block_cols < 1 or block_cols & (block_cols - 1):
         raise ValueError(f"block_cols is {block_cols}; it must be a power of two")
