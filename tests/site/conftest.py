@@ -1,0 +1,51 @@
+"""The built site in a real browser: the chromium it finds, else Playwright's own."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
+
+from tests.site.server import serve
+
+AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    with serve() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+        except Error as error:
+            reason = (
+                "browser tests need chromium: `apt-get install chromium` or "
+                f"`playwright install chromium` ({str(error).splitlines()[0]})"
+            )
+            if os.environ.get("CI"):
+                pytest.fail(reason)
+            pytest.skip(reason)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(context: BrowserContext) -> Page:
+    return context.new_page()

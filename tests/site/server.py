@@ -1,0 +1,61 @@
+"""Serve site/ as a static host would: gzip, cache headers, below a sub-path."""
+
+import contextlib
+import gzip
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+SITE = Path(__file__).parents[2] / "site"
+PREFIX = "/any/sub/path/"
+COMPRESSED = (".html", ".css", ".js", ".json", ".svg", ".xml")
+
+
+class Handler(SimpleHTTPRequestHandler):
+    def do_GET(self) -> None:
+        if not self.path.startswith(PREFIX):
+            self.send_error(404)
+            return
+        path = Path(self.translate_path("/" + self.path.removeprefix(PREFIX)))
+        if path.is_dir():
+            path = path / "index.html"
+        if not path.is_file():
+            self.send_error(404)
+            return
+        body = path.read_bytes()
+        self.send_response(200)
+        self.send_header("Content-Type", self.guess_type(str(path)))
+        self.send_header("Cache-Control", "max-age=600")
+        if path.suffix in COMPRESSED:
+            body = gzip.compress(body, mtime=0)
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self.wfile.write(body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@contextlib.contextmanager
+def serve(directory: Path = SITE) -> Iterator[str]:
+    """Yield the address of `directory`, served below PREFIX on a free local port."""
+    if not (directory / "index.html").exists():
+        raise FileNotFoundError(f"{directory} holds no site: run `make site` first")
+    handler = partial(Handler, directory=str(directory))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}{PREFIX}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def pages(directory: Path = SITE) -> list[str]:
+    """The address of every page, relative to the site: "", "softmax/online/", ..."""
+    found = (p.parent.relative_to(directory) for p in directory.rglob("index.html"))
+    return sorted("" if str(p) == "." else f"{p}/" for p in found)
