@@ -1,0 +1,1 @@
+"""What the tests of the snippets lean on: accuracy, poison, guards, bounds."""

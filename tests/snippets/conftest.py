@@ -1,0 +1,105 @@
+"""Fixtures of the snippets' tests.
+
+`poisoned` and `in_bounds` watch every test. A test marked `leaves_tensors` is one of a
+kernel that is wrong on purpose: it passes if the kernel is caught outside its tensors.
+"""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+import torch
+import triton
+from hypothesis import settings
+
+from tests.harness import accuracy, poison
+from tests.harness.bounds import Bounds, OutOfBounds
+from verified_docs import recording
+
+# The interpreter is slow, and a test that fails must fail again.
+settings.register_profile(
+    "snippets",
+    max_examples=100 if torch.cuda.is_available() else 30,
+    deadline=None,
+    derandomize=True,
+    database=None,
+)
+settings.load_profile("snippets")
+
+
+@pytest.fixture(scope="session")
+def device() -> str:
+    """Where the kernels run: "cuda", or "cpu" under the interpreter."""
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.fixture(scope="session")
+def check_accuracy() -> Callable[..., accuracy.Accuracy]:
+    """`check_accuracy(actual, reference, baseline, *, allow_nonfinite=False)`.
+
+    Asserts the rule of `tests.harness.accuracy.compare`, records what it measured.
+    """
+
+    def check(*args: torch.Tensor, allow_nonfinite: bool = False) -> accuracy.Accuracy:
+        found = accuracy.compare(*args, allow_nonfinite=allow_nonfinite)
+        recording.record_accuracy(found.dtype, found.error, found.bound)
+        return found
+
+    return check
+
+
+@pytest.fixture(scope="session")
+def guarded() -> Callable[[torch.Tensor], torch.Tensor]:
+    """`guarded(tensor)`: a copy with the same strides, in a sea of NaN."""
+    return poison.guarded
+
+
+@pytest.fixture(autouse=True)
+def poisoned() -> Iterator[poison.Poison]:
+    """torch.empty and its kin give NaN between guards; touching a guard fails."""
+    with pytest.MonkeyPatch.context() as patch:
+        watch = poison.Poison()
+        watch.install(patch)
+        yield watch
+    broken = watch.check()
+    assert not broken, "\n".join(broken)
+
+
+@pytest.fixture(autouse=True)
+def in_bounds() -> Iterator[Bounds | None]:
+    """On the interpreter, an access outside a launch's tensors raises OutOfBounds."""
+    if not triton.knobs.runtime.interpret:
+        yield None
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        bounds = Bounds()
+        bounds.install(patch)
+        yield bounds
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """Turn a test marked leaves_tensors round: it must be caught."""
+    if not pyfuncitem.get_closest_marker("leaves_tensors"):
+        return (yield)
+    watch, bounds = pyfuncitem.funcargs["poisoned"], pyfuncitem.funcargs["in_bounds"]
+    try:
+        result = yield
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+    except OutOfBounds:
+        return True
+    except torch.AcceleratorError:
+        if not poison.under_memcheck():
+            raise
+        return True
+    broken = watch.check().copy()
+    watch.broken.clear()
+    violations = bounds.violations if bounds else []
+    assert broken or violations, "the kernel was not seen to leave its tensors"
+    return result
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what needs a GPU where there is none."""
+    if item.get_closest_marker("gpu") and not torch.cuda.is_available():
+        pytest.skip("needs a GPU")

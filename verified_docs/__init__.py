@@ -1,0 +1,1 @@
+"""Documentation whose code blocks ran: records, badges, computed diffs, checks."""
