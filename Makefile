@@ -8,7 +8,7 @@ export JUPYTER_PLATFORM_DIRS := 1
 
 INSTALLED := $(VENV)/installed
 PACKAGES := node_modules/installed
-VENDOR := docs/assets/vendor/installed
+VENDOR := docs/assets/vendor/.installed
 WORKERS ?= auto
 
 .PHONY: help serve site test lint check status gpu memcheck bench audit clean
