@@ -16,7 +16,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
@@ -120,7 +120,7 @@ def environment() -> records.Environment:
         cuda = str(torch.version.cuda)
         driver = _driver()
     return records.Environment(
-        gpu=gpu or "Triton's interpreter",
+        gpu=gpu or "",
         capability=capability,
         driver=driver,
         cuda=cuda,
@@ -258,13 +258,13 @@ class Collector:
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_make_collect_report(
         self, collector: pytest.Collector
-    ) -> Iterator[pytest.CollectReport]:
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
         """Keep what a module or class holds, before --last-failed thins it."""
-        report: pytest.CollectReport = yield  # type: ignore[assignment, misc]
+        report = yield
         self.children[collector.nodeid] = [
             (node.nodeid, isinstance(node, pytest.Item)) for node in report.result or []
         ]
-        return report  # type: ignore[return-value]
+        return report
 
     def size(self, nodeid: str) -> int:
         """How many tests a module or class holds; -1 if it was not looked through."""
@@ -291,12 +291,12 @@ class Collector:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item
-    ) -> Iterator[pytest.TestReport]:
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Send the size of the module along: under xdist only workers know it."""
-        report: pytest.TestReport = yield  # type: ignore[assignment, misc]
+        report = yield
         size = self.size(item.nodeid.split("::")[0])
         report.module_size = size  # type: ignore[attr-defined]
-        return report  # type: ignore[return-value]
+        return report
 
 
 def thinned(items: list[pytest.Item], most: int) -> set[pytest.Item]:
@@ -401,9 +401,9 @@ class Recorder:
             for name, value in report.user_properties:
                 if name == "output":
                     progress.output = str(value)
-                elif name == "accuracy":
+                elif name == "accuracy" and isinstance(value, tuple | list):
                     _keep_largest(progress.errors, case, *value)
-            size: int = report.module_size  # type: ignore[attr-defined]
+            size: int = report.module_size
             if len(progress.done) == size and not progress.failed:
                 self._record(snippet, report.nodeid.split("::")[0], progress)
 
