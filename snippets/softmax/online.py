@@ -14,7 +14,7 @@ def softmax_kernel(
     stride_xc,
     stride_yr,
     stride_yc,
-    cols,
+    cols: tl.int64,
     COMPUTE: tl.constexpr,
     BLOCK_COLS: tl.constexpr,
 ):
@@ -31,10 +31,14 @@ def softmax_kernel(
             mask,
             other=float("-inf"),
         ).to(COMPUTE)
+        # --8<-- [line:max]
         m_new = tl.maximum(m_i, tl.max(x, axis=0))
         # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
         shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-        l_i = l_i * tl.exp(m_i - shift) + tl.sum(tl.exp(x - shift), axis=0)
+        # --8<-- [line:rescale]
+        l_i = l_i * tl.exp(m_i - shift)
+        # --8<-- [line:sum]
+        l_i = l_i + tl.sum(tl.exp(x - shift), axis=0)
         m_i = m_new
 
     # Pass 2: every term with the final maximum and denominator.
@@ -45,6 +49,7 @@ def softmax_kernel(
             mask,
             other=float("-inf"),
         ).to(COMPUTE)
+        # --8<-- [line:output]
         y = tl.exp(x - m_i) / l_i
         tl.store(y_ptr + row * stride_yr + (start + offs) * stride_yc, y, mask)
 
@@ -59,7 +64,7 @@ def softmax(x: torch.Tensor, *, block_cols: int = 1024) -> torch.Tensor:
     Args:
         x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
             (or on the CPU under TRITON_INTERPRET=1).
-        block_cols: columns per tile, a power of two.
+        block_cols: columns per tile, a power of two from 1 to 65536.
 
     Returns:
         [rows, cols], dtype of x, contiguous. The arithmetic is float32, or float64
@@ -81,8 +86,10 @@ def softmax(x: torch.Tensor, *, block_cols: int = 1024) -> torch.Tensor:
         raise ValueError(
             f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
         )
-    if block_cols < 1 or block_cols & (block_cols - 1):
-        raise ValueError(f"block_cols is {block_cols}; it must be a power of two")
+    if block_cols not in [2**i for i in range(17)]:
+        raise ValueError(
+            f"block_cols is {block_cols}; it must be a power of two from 1 to 65536"
+        )
 
     rows, cols = x.shape
     y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
@@ -101,7 +108,6 @@ def softmax(x: torch.Tensor, *, block_cols: int = 1024) -> torch.Tensor:
 
 
 # --8<-- [end:launch]
-
 
 # --8<-- [start:demo]
 if __name__ == "__main__":

@@ -1,0 +1,136 @@
+"""Online softmax in tiles of rows and columns: each program takes several rows."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+# --8<-- [start:kernel]
+@triton.jit
+def softmax_kernel(
+    x_ptr,
+    y_ptr,
+    stride_xr,
+    stride_xc,
+    stride_yr,
+    stride_yc,
+    rows,
+    cols: tl.int64,
+    COMPUTE: tl.constexpr,
+    BLOCK_ROWS: tl.constexpr,
+    BLOCK_COLS: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64) * BLOCK_ROWS
+    offs_r = (row + tl.arange(0, BLOCK_ROWS))[:, None]  # [BLOCK_ROWS, 1]
+    offs_c = tl.arange(0, BLOCK_COLS).to(tl.int64)[None, :]  # [1, BLOCK_COLS]
+
+    # Pass 1: m_i is the maximum so far, l_i the sum of exp(x - m_i) so far.
+    m_i = tl.full((BLOCK_ROWS, 1), float("-inf"), COMPUTE)
+    l_i = tl.full((BLOCK_ROWS, 1), 0.0, COMPUTE)
+    for start in range(0, cols, BLOCK_COLS):
+        mask = (offs_r < rows) & (start + offs_c < cols)
+        x = tl.load(
+            x_ptr + offs_r * stride_xr + (start + offs_c) * stride_xc,
+            mask,
+            other=float("-inf"),
+        ).to(COMPUTE)
+        # --8<-- [line:max]
+        m_new = tl.maximum(m_i, tl.max(x, axis=1, keep_dims=True))
+        # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
+        shift = tl.where(m_new == float("-inf"), 0.0, m_new)
+        # --8<-- [line:rescale]
+        l_i = l_i * tl.exp(m_i - shift)
+        # --8<-- [line:sum]
+        l_i = l_i + tl.sum(tl.exp(x - shift), axis=1, keep_dims=True)
+        m_i = m_new
+
+    # Pass 2: every term with the final maximum and denominator.
+    for start in range(0, cols, BLOCK_COLS):
+        mask = (offs_r < rows) & (start + offs_c < cols)
+        x = tl.load(
+            x_ptr + offs_r * stride_xr + (start + offs_c) * stride_xc,
+            mask,
+            other=float("-inf"),
+        ).to(COMPUTE)
+        # --8<-- [line:output]
+        y = tl.exp(x - m_i) / l_i
+        tl.store(y_ptr + offs_r * stride_yr + (start + offs_c) * stride_yc, y, mask)
+
+
+# --8<-- [end:kernel]
+
+
+# --8<-- [start:launch]
+def softmax(
+    x: torch.Tensor, *, block_rows: int = 4, block_cols: int = 256
+) -> torch.Tensor:
+    """Softmax over the last dimension, one program per block_rows rows.
+
+    Args:
+        x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
+            (or on the CPU under TRITON_INTERPRET=1).
+        block_rows: rows per tile, a power of two from 1 to 65536.
+        block_cols: columns per tile, a power of two from 1 to 65536.
+            A tile has at most 65536 elements.
+
+    Returns:
+        [rows, cols], dtype of x, contiguous. The arithmetic is float32, or float64
+        for float64.
+
+    Raises:
+        ValueError: x, block_rows or block_cols is not one of the above.
+
+    Source: Milakov and Gimelshein, "Online normalizer calculation for softmax",
+    2018, algorithm 3, on several rows at once.
+    """
+    if x.ndim != 2:
+        raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
+    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        raise ValueError(
+            f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
+        )
+    if not x.is_cuda and not triton.knobs.runtime.interpret:
+        raise ValueError(
+            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
+        )
+    if block_rows not in [2**i for i in range(17)]:
+        raise ValueError(
+            f"block_rows is {block_rows}; it must be a power of two from 1 to 65536"
+        )
+    if block_cols not in [2**i for i in range(17)]:
+        raise ValueError(
+            f"block_cols is {block_cols}; it must be a power of two from 1 to 65536"
+        )
+    if block_rows * block_cols > 65536:
+        raise ValueError(
+            f"block_rows * block_cols is {block_rows * block_cols}; "
+            "it must be at most 65536"
+        )
+
+    rows, cols = x.shape
+    y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
+    if y.numel() == 0:
+        return y
+    softmax_kernel[(triton.cdiv(rows, block_rows),)](
+        x,
+        y,
+        *x.stride(),
+        *y.stride(),
+        rows,
+        cols,
+        COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
+        BLOCK_ROWS=block_rows,
+        BLOCK_COLS=block_cols,
+    )
+    return y
+
+
+# --8<-- [end:launch]
+
+# --8<-- [start:demo]
+if __name__ == "__main__":
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x = torch.randn(64, 3000, device=device)
+    error = (softmax(x) - torch.softmax(x.double(), dim=-1)).abs().max().item()
+    print(f"{device}: largest error {error:.1e}")
+# --8<-- [end:demo]
