@@ -2,46 +2,54 @@
 
 import html
 from collections.abc import Mapping
+from itertools import groupby
 
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, Token, _TokenType
+
+PLAIN = {Token.Text, Token.Text.Whitespace, Token.Name}
 
 
 def highlight(
     text: str, language: str, identifiers: Mapping[str, str] | None = None
 ) -> list[str]:
-    """The lines of `text` with a span for each token.
+    """The lines of `text` with spans for its tokens.
 
     `identifiers` maps a name to a further class of its spans. Lines keep their
     newlines: the text of the joined result is `text`, character for character.
     Raises pygments.util.ClassNotFound for an unknown language.
     """
     lexer = get_lexer_by_name(language)
-    lines = [""]
+    lines: list[list[tuple[str, str]]] = [[]]
     # Not get_tokens(), which adds and strips newlines.
     for _, token, value in lexer.get_tokens_unprocessed(text):
-        classes = [_class(token)]
-        if token in Token.Name and identifiers and value in identifiers:
-            classes.append(identifiers[value])
-        name = " ".join(filter(None, classes))
+        name = _classes(token, value, identifiers or {})
         first, *rest = value.split("\n")
-        lines[-1] += _span(name, first)
-        for part in rest:
-            lines[-1] += "\n"
-            lines.append(_span(name, part))
-    if not lines[-1]:
-        lines.pop()
-    return lines
+        lines[-1].append((name, first))
+        lines += [[(name, part)] for part in rest]
+    shown = ["".join(map(_span, _merged(line))) for line in lines]
+    last = shown.pop()
+    return [line + "\n" for line in shown] + [last] * bool(last)
 
 
-def _span(name: str, text: str) -> str:
+def _merged(line: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The parts of a line, neighbours of one class joined."""
+    return [
+        (name, "".join(part for _, part in parts))
+        for name, parts in groupby(line, key=lambda part: part[0])
+    ]
+
+
+def _span(part: tuple[str, str]) -> str:
+    name, text = part
     shown = html.escape(text, quote=False)
     return f'<span class="{name}">{shown}</span>' if name and text else shown
 
 
-def _class(token: _TokenType) -> str:
-    """Pygments' short name of a kind of token, or of the nearest kind that has one."""
+def _classes(token: _TokenType, value: str, identifiers: Mapping[str, str]) -> str:
+    """Pygments' short name of the kind of token, and the identifier's own class."""
     while token not in STANDARD_TYPES:
-        assert token.parent is not None
         token = token.parent
-    return STANDARD_TYPES[token] if token is not Token.Text.Whitespace else ""
+    kind = "" if token in PLAIN else STANDARD_TYPES[token]
+    own = identifiers.get(value, "") if token in Token.Name else ""
+    return f"{kind} {own}".strip()

@@ -1,0 +1,102 @@
+"""TeX to HTML and MathML at build time, by KaTeX in an embedded JavaScript engine."""
+
+import functools
+import json
+from pathlib import Path
+from xml.etree.ElementTree import Element
+
+from markdown import Markdown
+from markdown.treeprocessors import Treeprocessor
+from py_mini_racer import JSEvalException, MiniRacer
+
+RENDER = """
+(formula, display, macros) => katex.renderToString(formula, {
+  displayMode: display,
+  output: "htmlAndMathml",
+  throwOnError: true,
+  // Classes are the only HTML that a formula may bring along.
+  strict: (code) => code === "htmlExtension" ? "ignore" : "error",
+  trust: (context) => context.command === "\\\\htmlClass",
+  macros: JSON.parse(macros),
+})
+"""
+HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+
+
+class TexError(ValueError):
+    """A formula that KaTeX refuses, with the formula and the reason."""
+
+
+class Tex:
+    """KaTeX with a set of macros; `katex` is the folder of the npm package."""
+
+    def __init__(self, katex: Path, macros: dict[str, str] | None = None) -> None:
+        self.katex = katex
+        self.macros = json.dumps(macros or {}, sort_keys=True)
+
+    def render(self, formula: str, display: bool = False) -> str:
+        """The formula as HTML with MathML inside. Raises TexError."""
+        return _render(self.katex, self.macros, formula.strip(), display)
+
+
+@functools.cache
+def _engine(katex: Path) -> MiniRacer:
+    script = katex / "dist" / "katex.min.js"
+    if not script.is_file():
+        raise TexError(f"{script} is missing: install the npm packages")
+    engine = MiniRacer()
+    engine.eval(script.read_text(encoding="utf-8"))
+    engine.eval(f"var render = {RENDER}")
+    return engine
+
+
+@functools.cache
+def _render(katex: Path, macros: str, formula: str, display: bool) -> str:
+    arguments = ", ".join(json.dumps(value) for value in (formula, display, macros))
+    try:
+        return str(_engine(katex).eval(f"render({arguments})"))
+    except JSEvalException as error:
+        reason = str(error).split("ParseError: ")[-1].split("\n")[0]
+        raise TexError(f"bad TeX {formula!r}: {reason}") from None
+
+
+class TexTreeprocessor(Treeprocessor):
+    """Replaces what pymdownx.arithmatex (generic) found by rendered formulas."""
+
+    def __init__(self, md: Markdown, tex: Tex) -> None:
+        super().__init__(md)
+        self.tex = tex
+
+    def run(self, root: Element) -> None:
+        """Render every formula. Raises TexError, also for one inside a heading."""
+        for heading in root.iter():
+            if heading.tag in HEADINGS and any(map(_is_math, heading.iter())):
+                text = "".join(heading.itertext()).strip()
+                raise TexError(
+                    f"TeX in the heading {text!r}: a table of contents cannot show it"
+                )
+        for element in root.iter():
+            if _is_math(element):
+                self._replace(element)
+
+    def _replace(self, element: Element) -> None:
+        display = element.tag == "div"
+        text = "".join(element.itertext()).strip()
+        formula = text[2:-2]  # Between \( and \), or \[ and \].
+        if display:  # Only display formulas come escaped.
+            for entity, character in (("lt", "<"), ("gt", ">"), ("quot", '"')):
+                formula = formula.replace(f"&{entity};", character)
+            formula = formula.replace("&amp;", "&")
+        html = self.tex.render(formula, display)
+        tail = element.tail
+        element.clear()
+        # Not <span>: the search plugin would end the exclusion at the first </span>.
+        element.tag = "div" if display else "var"
+        element.set("class", "math")
+        element.set("data-search-exclude", "")
+        element.text = self.md.htmlStash.store(html)
+        element.tail = tail
+
+
+def _is_math(element: Element) -> bool:
+    return "arithmatex" in element.get("class", "").split()
