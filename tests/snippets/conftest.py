@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 import triton
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from tests.harness import accuracy, poison
 from tests.harness.bounds import Bounds, OutOfBounds
@@ -23,7 +23,17 @@ settings.register_profile(
     derandomize=True,
     database=None,
 )
+# A mutant needs no smallest example.
+mutant = set(Phase) - {Phase.shrink, Phase.explain}
+settings.register_profile("mutant", settings.get_profile("snippets"), phases=mutant)
+settings.register_profile("thin", settings.get_profile("snippets"), max_examples=5)
 settings.load_profile("snippets")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """--thin thins out properties too."""
+    if config.getoption("thin"):
+        settings.load_profile("thin")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,123 @@
+"""The judge of mutations, on a tree with one snippet."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.mutations import Mutation
+from tests.mutations.runner import Survived, Tree
+
+FILES = {
+    "pyproject.toml": """
+        [tool.pytest.ini_options]
+        addopts = ["--import-mode=importlib"]
+        pythonpath = ["."]
+        markers = ["demo: left out"]
+        """,
+    "snippets/part/double.py": """
+        import time
+
+        def double(x):
+            for _ in range(2 - 1):
+                time.sleep(0)
+            return 2 * x
+        """,
+    "tests/snippets/part/test_double.py": """
+        import pytest
+        from snippets.part import double
+
+        class InterpreterError(Exception):
+            pass
+
+        def test_of_three():
+            try:
+                found = double.double(3)
+            except TypeError as error:
+                raise InterpreterError from error
+            assert found == 6
+        """,
+    "tests/conftest.py": """
+        from hypothesis import settings
+
+        settings.register_profile("mutant")
+        """,
+}
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("\n        ", "\n").lstrip("\n"))
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    write(tmp_path / "root", FILES)
+    return Tree(tmp_path / "root", tmp_path / "copy", seconds=30)
+
+
+def caught(tree: Tree, old: str, new: str, **options: object) -> None:
+    verdict = tree.demand_caught("part/double.py", Mutation(old, new, "bug", **options))
+    assert verdict.failed == "test_of_three"
+
+
+def test_a_bug_that_the_tests_see_is_caught(tree: Tree) -> None:
+    caught(tree, "2 * x", "3 * x")
+
+
+def test_the_copy_is_whole_again_and_the_original_untouched(tree: Tree) -> None:
+    caught(tree, "2 * x", "3 * x")
+    for folder in (tree.folder, tree.root):
+        assert "2 * x" in (folder / "snippets/part/double.py").read_text()
+    caught(tree, "2 * x", "x")
+
+
+def test_a_bug_that_the_tests_miss_survives(tree: Tree) -> None:
+    with pytest.raises(Survived, match=r"tests of .*test_double.py pass nevertheless"):
+        caught(tree, "2 * x", "x + x")
+
+
+def test_a_mutant_that_is_no_python_is_not_caught(tree: Tree) -> None:
+    with pytest.raises(Survived, match=r"(?s)cannot be run.*SyntaxError"):
+        caught(tree, "2 * x", "2 *")
+
+
+def test_a_mutant_that_does_not_compile_counts_only_if_said(tree: Tree) -> None:
+    with pytest.raises(Survived, match=r"does not compile .*InterpreterError"):
+        caught(tree, "2 * x", "2 * x + None")
+    caught(tree, "2 * x", "2 * x + None", may_not_compile=True)
+
+
+def test_a_mutant_that_never_ends_is_killed(tree: Tree) -> None:
+    tree.seconds = 3
+    with pytest.raises(Survived, match="still ran after 3 s"):
+        caught(tree, "time.sleep(0)", "time.sleep(1000)")
+
+
+def test_a_mutant_that_ends_the_process_is_not_caught(tree: Tree) -> None:
+    with pytest.raises(Survived, match="cannot be run"):
+        caught(tree, "return 2 * x", "import os; os._exit(1)")
+
+
+def test_a_test_that_fails_anyway_catches_nothing(tree: Tree) -> None:
+    path = tree.folder / "tests/snippets/part/test_double.py"
+    path.write_text(path.read_text().replace("== 6", "== 7"))
+    with pytest.raises(Survived, match="fails without any mutation"):
+        caught(tree, "2 * x", "3 * x")
+
+
+@pytest.mark.parametrize(
+    ("mutation", "reason"),
+    [
+        (Mutation("4 * x", "x", "bug"), "occurs 0 times, not 1"),
+        (Mutation("2", "3", "bug"), "occurs 2 times, not 1"),
+        (Mutation("2 * x", "x", "bug", count=2), "occurs 1 times, not 2"),
+        (Mutation("2 * x", "2 * x", "bug"), "the same text"),
+    ],
+)
+def test_a_mutation_that_does_not_fit_is_an_error(
+    tree: Tree, mutation: Mutation, reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        tree.demand_caught("part/double.py", mutation)

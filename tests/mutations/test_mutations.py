@@ -1,0 +1,52 @@
+"""Each mutation that a test module lists must make that module fail."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from tests.mutations import Mutation
+from tests.mutations.runner import Tree
+
+ROOT = Path(__file__).parents[2]
+
+
+def mutations() -> dict[str, list[Mutation]]:
+    """The table of every test module, by the snippet that it mirrors."""
+    found = {}
+    folder = ROOT / "tests" / "snippets"
+    for path in sorted(folder.rglob("test_*.py")):
+        name = path.relative_to(folder)
+        snippet = name.with_name(name.name.removeprefix("test_")).as_posix()
+        # Under a name of its own: pytest imports the module too, and rewrites it.
+        spec = importlib.util.spec_from_file_location(f"mutations of {snippet}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        found[snippet] = getattr(module, "MUTATIONS", [])
+    return found
+
+
+TABLES = mutations()
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    """The copy of the tree that the mutations are planted in."""
+    return Tree(ROOT, tmp_path_factory.mktemp("mutants"))
+
+
+@pytest.mark.parametrize(
+    ("snippet", "mutation"),
+    [
+        pytest.param(snippet, mutation, id=f"{snippet}: {mutation.why}")
+        for snippet, table in TABLES.items()
+        for mutation in table
+    ],
+)
+def test_is_caught(tree: Tree, snippet: str, mutation: Mutation) -> None:
+    tree.demand_caught(snippet, mutation)
+
+
+@pytest.mark.parametrize("snippet", TABLES)
+def test_every_test_module_lists_mutations(snippet: str) -> None:
+    assert TABLES[snippet], f"the tests of {snippet} list no MUTATIONS"
