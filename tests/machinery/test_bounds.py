@@ -1,0 +1,213 @@
+"""The bounds checker, on kernels that leave their tensors and on kernels that do not.
+
+These kernels run on the interpreter only, also where there is a GPU.
+"""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from tests.harness.bounds import Bounds, Extent, OutOfBounds
+
+if not triton.knobs.runtime.interpret:
+    pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)
+
+
+@pytest.fixture(autouse=True)
+def bounds() -> Iterator[Bounds]:
+    with pytest.MonkeyPatch.context() as patch:
+        watch = Bounds()
+        watch.install(patch)
+        yield watch
+
+
+@triton.jit
+def helper(pointers, mask):
+    return tl.load(pointers, mask)
+
+
+@triton.jit
+def copy(x_ptr, y_ptr, n, first, stride_x, MASKED: tl.constexpr, BLOCK: tl.constexpr):
+    offs = first + tl.arange(0, BLOCK)
+    if MASKED:
+        mask = offs < n
+        tl.store(y_ptr + offs, helper(x_ptr + offs * stride_x, mask), mask)
+    else:
+        tl.store(y_ptr + offs, tl.load(x_ptr + offs * stride_x))
+
+
+@triton.jit
+def store(y_ptr, offset):
+    tl.store(y_ptr + offset, 1.0)
+
+
+@triton.jit
+def count(y_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.atomic_add(y_ptr + offs, 1.0, mask=offs < n)
+
+
+@triton.jit
+def lock(y_ptr, offset):
+    tl.atomic_cas(y_ptr + offset, 0, 1)
+
+
+@triton.jit
+def product(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
+    rows = tl.arange(0, BLOCK)[:, None]
+    cols = tl.arange(0, BLOCK)[None, :]
+    x = tl.load(x_ptr + rows * n + cols, (rows < n) & (cols < n), other=0.0)
+    y = tl.trans(tl.load(y_ptr + rows * n + cols, (rows < n) & (cols < n), other=0.0))
+    z = tl.dot(x, y, input_precision="ieee")
+    tl.store(z_ptr + rows * n + cols, z, (rows <= n) & (cols < n))
+
+
+@triton.jit
+def described(descriptor, y_ptr, BLOCK: tl.constexpr):
+    tile = descriptor.load([0, 0])
+    tl.store(y_ptr + tl.arange(0, BLOCK), tl.sum(tile, axis=0))
+
+
+def test_a_masked_kernel_stays_inside(bounds: Bounds) -> None:
+    x, y = torch.randn(100), torch.zeros(100)
+    copy[(1,)](x, y, 100, 0, 1, MASKED=True, BLOCK=128)
+    assert torch.equal(x, y)
+    assert bounds.checked == 200
+    assert not bounds.violations
+
+
+def test_a_kernel_without_a_mask_does_not(bounds: Bounds) -> None:
+    x, y = torch.randn(100), torch.zeros(100)
+    with pytest.raises(OutOfBounds) as caught:
+        copy[(1,)](x, y, 100, 0, 1, MASKED=False, BLOCK=128)
+    for fact in ("copy loads 28 of 128", "x_ptr +100 elements", "program (0, 0, 0)"):
+        assert fact in str(caught.value)
+    assert bounds.violations == [str(caught.value)]
+    assert not y.any(), "the access itself must not happen"
+
+
+def test_in_front_of_a_tensor_is_outside() -> None:
+    x = torch.randn(100)
+    with pytest.raises(OutOfBounds, match=r"copy loads 1 of 4 .* -1 elements"):
+        copy[(1,)](x, torch.zeros(100), 100, -1, 1, MASKED=True, BLOCK=4)
+
+
+@pytest.mark.parametrize(
+    ("view", "outside"),
+    [
+        (lambda x: x[:, :4], [4, 5, 9]),
+        (lambda x: x[1:, 1:4], [-1, 3, 13]),
+        (lambda x: x[:, ::2], [1, 3]),
+        (lambda x: x.t()[:4], [4, 9]),
+        (lambda x: x[0].expand(3, 10), [10]),
+        (lambda x: x[:2], [20]),
+        (lambda x: x[:, :0], [0]),
+        (lambda x: x[2, 9], [1]),
+    ],
+)
+def test_leaving_a_view_is_leaving_although_its_storage_goes_on(view, outside) -> None:
+    storage = torch.zeros(3, 10)
+    x = view(storage)
+    inside = {
+        sum(i * s for i, s in zip(index, x.stride(), strict=True))
+        for index in torch.ones(x.shape).nonzero().tolist()
+    }
+    for offset in inside:
+        store[(1,)](x, offset)
+    for offset in outside:
+        assert offset not in inside
+        with pytest.raises(OutOfBounds, match=re.escape(f"y_ptr {offset:+} elements")):
+            store[(1,)](x, offset)
+    assert storage.sum() == len(inside)
+
+
+def test_between_two_elements_is_outside() -> None:
+    x = torch.zeros(10)
+    with pytest.raises(OutOfBounds, match=r"stores .* \+9.5 elements"):
+        halfway[(1,)](x)
+
+
+@triton.jit
+def halfway(y_ptr):
+    tl.store((y_ptr.to(tl.int64) + 38).to(tl.pointer_type(tl.float32)), 1.0)
+
+
+def test_tensors_of_other_launches_do_not_count() -> None:
+    storage = torch.zeros(20)
+    x, y = storage[:10], storage[10:]
+    store[(1,)](y, 0)
+    with pytest.raises(OutOfBounds):
+        store[(1,)](x, 10)
+
+
+def test_another_tensor_of_the_same_launch_may_be_reached() -> None:
+    storage = torch.randn(20)
+    copy[(1,)](storage[:10], storage[10:], 10, 0, 1, MASKED=True, BLOCK=16)
+    assert torch.equal(storage[:10], storage[10:])
+
+
+def test_atomics_are_accesses() -> None:
+    y = torch.zeros(6)
+    count[(2,)](y, 6, BLOCK=8)
+    assert y.tolist() == [2.0] * 6
+    with pytest.raises(OutOfBounds, match="count updates 2 of 8"):
+        count[(2,)](y, 8, BLOCK=8)
+    locks = torch.zeros(4, dtype=torch.int32)
+    lock[(1,)](locks, 3)
+    with pytest.raises(OutOfBounds, match="lock updates"):
+        lock[(1,)](locks, 4)
+
+
+def test_dot_and_transpose_are_no_obstacle(bounds: Bounds) -> None:
+    x, y, z = torch.randn(3, 5, 5).unbind()
+    with pytest.raises(OutOfBounds, match=r"product stores 5 of 30 .* z_ptr \+25"):
+        product[(1,)](x, y, z.clone(), 5, BLOCK=16)
+    larger = torch.zeros(6, 5)
+    product[(1,)](x, y, larger, 5, BLOCK=16)
+    torch.testing.assert_close(larger[:5], x @ y.t())
+
+
+@pytest.mark.parametrize("rows", [8, 20])
+def test_a_descriptor_masks_and_its_base_bounds_it(rows: int) -> None:
+    x = torch.randn(8, 16)
+    y = torch.zeros(16)
+    tile = triton.tools.tensor_descriptor.TensorDescriptor(
+        x, [rows, 16], [16, 1], [16, 16]
+    )
+    if rows == 8:
+        described[(1,)](tile, y, BLOCK=16)
+        torch.testing.assert_close(y, x.sum(0))
+    else:
+        with pytest.raises(OutOfBounds, match="described loads"):
+            described[(1,)](tile, y, BLOCK=16)
+
+
+def test_keyword_arguments_are_arguments() -> None:
+    x = torch.zeros(4)
+    store[(1,)](y_ptr=x, offset=3)
+    with pytest.raises(OutOfBounds, match="y_ptr"):
+        store[(1,)](y_ptr=x, offset=4)
+
+
+def test_other_errors_stay_what_they_are() -> None:
+    with pytest.raises(triton.runtime.interpreter.InterpreterError):
+        copy[(1,)](torch.zeros(4), torch.zeros(4), 4, 0, 1, MASKED=True, BLOCK=3)
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16, torch.float64])
+def test_an_extent_holds_exactly_the_elements(dtype: torch.dtype) -> None:
+    x = torch.zeros(4, 9, 5, dtype=dtype)[1:3, ::2, 1:4].transpose(0, 2)
+    extent, size = Extent("x", x), x.element_size()
+    start = x.data_ptr() - 100 * size
+    reached = {
+        x[index].data_ptr() for index in map(tuple, torch.ones(x.shape).nonzero())
+    }
+    addresses = torch.arange(start, start + 400 * size).numpy().astype("uint64")
+    held = extent.holds(addresses, size)
+    assert set(addresses[held].tolist()) == reached
+    assert not extent.dense
+    assert not extent.holds(addresses, 2 * size).any()
