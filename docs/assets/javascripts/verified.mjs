@@ -1,0 +1,93 @@
+// Copying code, linking lines of code to steps of an algorithm, and keyboard access to
+// what scrolls. Material's instant navigation replaces the page: start() runs for each.
+
+const SHOWN_FOR = 2000; // milliseconds that a button shows what came of a click
+
+/** The text a copy button stands for. */
+function textFor(button) {
+  const figure = button.closest("figure");
+  if (button.dataset.copy === "file") {
+    const base64 = figure.querySelector("a[download]").href.split(",")[1];
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    return new TextDecoder().decode(bytes);
+  }
+  const text = figure.querySelector("pre code").textContent;
+  if (figure.dataset.language !== "console") return text;
+  const commands = text.split("\n").filter((line) => line.startsWith("$ "));
+  return commands.map((line) => `${line.slice(2)}\n`).join("");
+}
+
+/** An element that screen readers speak when its text changes. */
+function speaker() {
+  let element = document.getElementById("copy-status");
+  if (!element) {
+    element = document.createElement("div");
+    element.id = "copy-status";
+    element.className = "visually-hidden";
+    element.setAttribute("role", "status");
+    document.body.append(element);
+  }
+  return element;
+}
+
+async function copy(button) {
+  button.dataset.label ??= button.textContent;
+  let state = "done";
+  try {
+    await navigator.clipboard.writeText(textFor(button));
+  } catch {
+    state = "failed";
+  }
+  const message = state === "done" ? "Copied" : "Could not copy";
+  button.dataset.state = state;
+  button.textContent = message;
+  speaker().textContent = `${message}: ${button.getAttribute("aria-label")}`;
+  clearTimeout(Number(button.dataset.timer));
+  button.dataset.timer = setTimeout(() => {
+    button.textContent = button.dataset.label;
+    delete button.dataset.state;
+    speaker().textContent = "";
+  }, SHOWN_FOR);
+}
+
+/** Point at a step or a line, and every element with its name is marked. */
+function linkLines() {
+  const groups = Map.groupBy(
+    document.querySelectorAll("[data-line]"),
+    (element) => element.dataset.line,
+  );
+  for (const group of groups.values()) {
+    if (group.length < 2) continue;
+    const mark = (on) => () =>
+      group.forEach((element) => element.toggleAttribute("data-linked", on));
+    for (const element of group) {
+      element.tabIndex = 0;
+      element.addEventListener("pointerenter", mark(true));
+      element.addEventListener("pointerleave", mark(false));
+      element.addEventListener("focus", mark(true));
+      element.addEventListener("blur", mark(false));
+    }
+  }
+}
+
+const sizes = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+    else target.removeAttribute("tabindex");
+  }
+});
+
+function start() {
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => copy(button));
+  }
+  linkLines();
+  sizes.disconnect();
+  for (const element of document.querySelectorAll(".scroll, div.math, pre > code")) {
+    sizes.observe(element);
+  }
+}
+
+if (typeof document$ === "undefined") start();
+else document$.subscribe(start);
