@@ -4,7 +4,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, Request
 
 from tests.site.conftest import AXE
 from tests.site.server import pages
@@ -12,26 +12,30 @@ from tests.site.server import pages
 WEIGHT = 350_000  # bytes over the wire, everything that a first visit fetches
 
 
+def weigh(page: Page, url: str) -> int:
+    """Bytes over the wire of a first visit."""
+    requests: list[Request] = []
+    page.on("request", requests.append)
+    page.goto(url, wait_until="networkidle")
+    sizes = [r.sizes() for r in requests if urlsplit(r.url).netloc]
+    return sum(s["responseBodySize"] + s["responseHeadersSize"] for s in sizes)
+
+
 @pytest.mark.parametrize("path", pages())
 def test_quiet_and_light(page: Page, address: str, path: str) -> None:
     messages: list[str] = []
-    requests = []
+    requests: list[Request] = []
     page.on("console", lambda message: messages.append(message.text))
     page.on("pageerror", lambda error: messages.append(str(error)))
     page.on("request", requests.append)
 
-    page.goto(address + path, wait_until="networkidle")
+    weight = weigh(page, address + path)
 
     assert messages == []
     hosts = {urlsplit(request.url).netloc for request in requests} - {""}
     assert hosts == {urlsplit(address).netloc}
     failed = [r.url for r in requests if (a := r.response()) and a.status >= 400]
     assert failed == []
-    weight = sum(
-        request.sizes()["responseBodySize"] + request.sizes()["responseHeadersSize"]
-        for request in requests
-        if urlsplit(request.url).netloc
-    )
     assert weight <= WEIGHT
 
 

@@ -1,0 +1,96 @@
+"""`make audit`: the site's figures. Exits 1 if one is outside its limit.
+
+Build time from clean, the weight of each page's first visit, what axe-core finds, and
+Lighthouse's scores of the home page, a page of mathematics and the notebook.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+from tests.site.conftest import AXE
+from tests.site.server import SITE, pages, serve
+from tests.site.test_pages import WEIGHT, weigh
+
+ROOT = Path(__file__).parents[2]
+BUILD_SECONDS = 30
+LIGHTHOUSE = {
+    "performance": 95,
+    "accessibility": 100,
+    "best-practices": 100,
+    "seo": 100,
+}
+AUDITED = ("", "softmax/online/", "softmax/numerics/")
+
+
+def build_seconds() -> float:
+    """Seconds of `mkdocs build --strict` with no site/ and no cache before it."""
+    shutil.rmtree(SITE, ignore_errors=True)
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict"]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def lighthouse(url: str) -> dict[str, int]:
+    """Scores from 0 to 100 per category, on Lighthouse's simulated phone."""
+    command = [
+        "node",
+        "node_modules/lighthouse/cli/index.js",
+        url,
+        "--quiet",
+        "--output=json",
+        "--chrome-flags=--headless=new --no-sandbox",
+        f"--only-categories={','.join(LIGHTHOUSE)}",
+    ]
+    chrome = {"CHROME_PATH": shutil.which("chromium") or ""}
+    run = subprocess.run(
+        command, cwd=ROOT, check=True, capture_output=True, env=os.environ | chrome
+    )
+    categories = json.loads(run.stdout)["categories"]
+    return {name: round(100 * categories[name]["score"]) for name in LIGHTHOUSE}
+
+
+def main() -> int:
+    failed = False
+
+    def show(what: str, value: str, good: bool) -> None:
+        nonlocal failed
+        failed |= not good
+        print(f"{what:52} {value:>32}  {'ok' if good else 'TOO BAD'}", flush=True)
+
+    seconds = build_seconds()
+    show("build from clean", f"{seconds:.1f} s", seconds <= BUILD_SECONDS)
+    with serve() as address:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+            for path in pages():
+                page = browser.new_page()
+                weight = weigh(page, address + path)
+                page.add_script_tag(path=AXE)
+                found = page.evaluate("axe.run().then(r => r.violations.length)")
+                show(
+                    path or "home",
+                    f"{weight / 1000:.0f} kB, axe {found}",
+                    weight <= WEIGHT and not found,
+                )
+                page.close()
+            browser.close()
+        for path in AUDITED:
+            scores = lighthouse(address + path)
+            good = all(scores[name] >= least for name, least in LIGHTHOUSE.items())
+            text = " ".join(str(scores[name]) for name in LIGHTHOUSE)
+            show(f"Lighthouse {path or 'home'}", text, good)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
