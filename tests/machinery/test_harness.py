@@ -1,0 +1,251 @@
+"""What watches the tests of the snippets: poison, guards, the rule of accuracy."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.harness import accuracy, poison
+
+DTYPES = [
+    torch.float16,
+    torch.bfloat16,
+    torch.float32,
+    torch.float64,
+    torch.int32,
+    torch.bool,
+]
+LAYOUT = torch.zeros(6, 4, 5)[:, 1:3].transpose(0, 2)
+ALLOCATIONS = {
+    "size": lambda dtype: torch.empty(3, 5, dtype=dtype),
+    "device": lambda dtype: torch.empty((3, 5), dtype=dtype, device="cpu"),
+    "keyword": lambda dtype: torch.empty(size=(3, 5), dtype=dtype),
+    "like": lambda dtype: torch.empty_like(LAYOUT.to(dtype)),
+    "like, dtype": lambda dtype: torch.empty_like(LAYOUT, dtype=dtype),
+    "strided": lambda dtype: torch.empty_strided((3, 5), (1, 4), dtype=dtype),
+    "new": lambda dtype: LAYOUT.new_empty((3, 5), dtype=dtype),
+    "new, strided": lambda dtype: LAYOUT.new_empty_strided((3, 5), (1, 4), dtype=dtype),
+    "none": lambda dtype: torch.empty(0, 5, dtype=dtype),
+    "scalar": lambda dtype: torch.empty((), dtype=dtype),
+}
+
+
+@pytest.fixture(autouse=True)
+def caching(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTORCH_NO_CUDA_MEMORY_CACHING", raising=False)
+
+
+def installed(monkeypatch: pytest.MonkeyPatch) -> poison.Poison:
+    watch = poison.Poison()
+    watch.install(monkeypatch)
+    return watch
+
+
+def reach(tensor: torch.Tensor, offset: int) -> torch.Tensor:
+    """One element of a tensor's storage, inside the tensor or not."""
+    place = tensor.storage_offset() + offset
+    return torch.zeros(0, dtype=tensor.dtype).set_(
+        tensor.untyped_storage(), place, (1,)
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("allocate", ALLOCATIONS.values(), ids=ALLOCATIONS)
+def test_only_values_differ_from_what_torch_allocates(
+    dtype: torch.dtype, allocate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = allocate(dtype)
+    watch = installed(monkeypatch)
+    tensor = allocate(dtype)
+    assert (tensor.shape, tensor.stride()) == (plain.shape, plain.stride())
+    assert (tensor.dtype, tensor.device) == (plain.dtype, plain.device)
+    assert tensor._base is None, "autograd treats views differently"
+    assert tensor.data_ptr() % 64 == plain.data_ptr() % 64, "kernels are specialised"
+    if dtype.is_floating_point:
+        assert tensor.isnan().all()
+    tensor.zero_()
+    assert not watch.check()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    ("offset", "words"),
+    [
+        (-1, "1 before its first"),
+        (-100, "100 before its first"),
+        (15, "1 after its last"),
+        (114, "100 after its last"),
+    ],
+)
+def test_a_write_next_to_the_tensor_is_seen(
+    dtype: torch.dtype, offset: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = installed(monkeypatch)
+    tensor = torch.empty(3, 5, dtype=dtype)
+    reach(tensor, offset).fill_(0)
+    (message,) = watch.check()
+    assert message.startswith("1 elements written outside")
+    assert words in message
+    assert f"(3, 5) allocated at {Path(__file__)}" in message
+
+
+def test_a_nan_written_over_the_guard_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    watch = installed(monkeypatch)
+    tensor = torch.empty(4)
+    reach(tensor, 4).fill_(math.nan)
+    assert watch.check()
+
+
+def test_the_guards_of_a_tensor_that_is_gone_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = installed(monkeypatch)
+    tensor = torch.empty(4)
+    reach(tensor, 4).fill_(0)
+    del tensor
+    assert len(watch.broken) == 1
+    assert len(watch.check()) == 1
+
+
+def test_under_memcheck_tensors_end_where_their_memory_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")
+    installed(monkeypatch)
+    tensor = torch.empty(3, 5)
+    assert tensor.untyped_storage().nbytes() == 15 * 4
+    assert tensor.isnan().all()
+    assert poison.guarded(tensor).untyped_storage().nbytes() == 15 * 4
+
+
+def test_autograd_and_out_work_on_poisoned_tensors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    watch = installed(monkeypatch)
+    tensor = torch.empty(4, requires_grad=True)
+    with torch.no_grad():
+        tensor.fill_(3)
+    (tensor * tensor).sum().backward()
+    assert tensor.grad.tolist() == [6.0] * 4
+    out = torch.ones(2)
+    assert torch.empty(2, out=out) is out
+    assert not watch.check()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x,
+        lambda x: x[1:, 1:4],
+        lambda x: x.t(),
+        lambda x: x[0].expand(3, 10),
+        lambda x: x[:, ::3],
+        lambda x: x[:0],
+        lambda x: x[2, 9],
+    ],
+)
+def test_guarded_copies_into_a_sea_of_nan(dtype: torch.dtype, view) -> None:
+    x = view(torch.randn(3, 10).mul(9).to(dtype))
+    copy = poison.guarded(x)
+    assert torch.equal(copy, x)
+    assert (copy.stride(), copy.dtype) == (x.stride(), x.dtype)
+    if not x.numel():
+        return
+    inside = {
+        sum(i * s for i, s in zip(index, x.stride(), strict=True))
+        for index in torch.ones(x.shape).nonzero().tolist()
+    }
+    if dtype.is_floating_point:
+        stray = (reach(copy, offset) for offset in {*range(-40, 40)} - inside)
+        assert all(element.isnan().all() for element in stray)
+
+
+# The rule of accuracy.
+
+
+def close(error: float = 0.0, own: float = 0.0, dtype=torch.float32, **options):
+    """Compare one result that is off by `error`, PyTorch's being off by `own`."""
+    reference = torch.tensor([[0.25, 0.5]], dtype=torch.float64)
+    actual = (reference + torch.tensor([[0.0, error]])).to(dtype)
+    baseline = (reference + torch.tensor([[own, 0.0]])).to(dtype)
+    return accuracy.compare(actual, reference, baseline, **options)
+
+
+def test_the_bound_is_twice_the_own_error_and_one_rounding() -> None:
+    found = close(error=3e-3, own=2e-3)
+    assert found.dtype == "float32"
+    assert found.error == pytest.approx(3e-3, rel=1e-4)
+    assert found.bound == pytest.approx(4e-3 + 2**-23 * 0.5, rel=1e-4)
+    with pytest.raises(AssertionError, match=r"error .* above .* at \(0, 1\): 0.50"):
+        close(error=5e-3, own=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "passes", "fails"),
+    [
+        (torch.bfloat16, 2**-8, 2**-6),
+        (torch.float16, 2**-11, 2**-9),
+        (torch.float32, 2**-24, 2**-22),
+        (torch.float64, 2**-51, 2**-48),
+    ],
+    ids=str,
+)
+def test_one_rounding_is_one_of_the_dtype(dtype, passes: float, fails: float) -> None:
+    close(error=passes, dtype=dtype)
+    with pytest.raises(AssertionError, match="above the bound"):
+        close(error=fails, dtype=dtype)
+
+
+def test_an_error_that_is_nan_does_not_pass() -> None:
+    with pytest.raises(AssertionError, match=r"not of the same kind: 1 of 2"):
+        close(error=math.nan)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("other", [math.nan, math.inf, -math.inf, 1.0])
+def test_what_is_not_finite_must_be_the_same(value: float, other: float) -> None:
+    reference = torch.tensor([1.0, value], dtype=torch.float64)
+    actual = torch.tensor([1.0, other])
+    if value == other or (math.isnan(value) and math.isnan(other)):
+        accuracy.compare(actual, reference, reference.float())
+    else:
+        with pytest.raises(AssertionError, match="not of the same kind"):
+            accuracy.compare(actual, reference, reference.float())
+
+
+def test_a_finite_error_shows_next_to_a_nan() -> None:
+    reference = torch.tensor([1.0, math.nan], dtype=torch.float64)
+    with pytest.raises(AssertionError, match="above the bound"):
+        accuracy.compare(torch.tensor([2.0, math.nan]), reference, reference.float())
+
+
+def test_beyond_the_range_of_the_dtype_only_where_pytorch_is_too() -> None:
+    reference = torch.tensor([1.0, 1e6], dtype=torch.float64)
+    overflowed = reference.half()
+    with pytest.raises(AssertionError, match="not of the same kind"):
+        accuracy.compare(overflowed, reference, overflowed)
+    accuracy.compare(overflowed, reference, overflowed, allow_nonfinite=True)
+    with pytest.raises(AssertionError, match="not of the same kind"):
+        accuracy.compare(
+            torch.tensor([math.inf, math.inf]).half(),
+            reference,
+            overflowed,
+            allow_nonfinite=True,
+        )
+
+
+def test_shapes_and_dtypes_must_agree() -> None:
+    x = torch.zeros(2, 3)
+    with pytest.raises(AssertionError, match="shape"):
+        accuracy.compare(x, torch.zeros(3, dtype=torch.float64), x)
+    with pytest.raises(AssertionError, match="but the baseline is"):
+        accuracy.compare(x, x.double(), x.half())
+    with pytest.raises(TypeError, match="must be float64"):
+        accuracy.compare(x, x, x)
+
+
+def test_nothing_is_right() -> None:
+    x = torch.zeros(0, 3)
+    assert accuracy.compare(x, x.double(), x).error == 0.0
