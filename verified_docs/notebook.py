@@ -13,18 +13,17 @@ import json
 import re
 import sys
 from collections.abc import Container
+from html import escape
 from pathlib import Path
 from typing import Any
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
 from verified_docs import snippets
-
-EXTENSION = "verified_docs.markdown"
 
 
 class NotebookError(ValueError):
@@ -41,10 +40,11 @@ def on_page_content(
     path = Path(page.file.abs_src_path or "")
     if path.suffix != ".ipynb":
         return html
+    folder = Path(config.config_file_path).parent / "snippets"
     try:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         shown = outputs(html)
-        page.markdown = compose(notebook, snippets_folder(config), shown)
+        page.markdown = compose(notebook, folder, shown)
     except (NotebookError, snippets.SnippetError) as error:
         raise PluginError(f"{path}: {error}") from error
     page.meta.update(notebook["metadata"].get("page", {}))
@@ -52,13 +52,6 @@ def on_page_content(
     return re.sub(
         placeholder(r"([\w-]+)"), lambda match: shown[match[1]], page.content or ""
     )
-
-
-def snippets_folder(config: MkDocsConfig) -> Path:
-    """The folder of snippets, as the Markdown extension is told, or its default."""
-    options: dict[str, str] = config.mdx_configs.get(EXTENSION) or {}
-    root = Path(config.config_file_path).parent
-    return root / options.get("snippets", "snippets")
 
 
 def placeholder(cell: str) -> str:
@@ -81,9 +74,20 @@ def outputs(html: str) -> dict[str, str]:
                 reason = f"it wrote to standard error: {part.get_text().strip()}"
                 raise NotebookError(name, reason)
         if parts:
-            body = "\n".join(part.decode_contents().strip() for part in parts)
+            body = "\n".join(map(_show, parts))
             found[name] = f'<div class="cell-output">\n{body}\n</div>'
     return found
+
+
+def _show(output: Tag) -> str:
+    if output["data-mime-type"] != "text/plain":
+        return output.decode_contents().strip()
+    text = escape(output.get_text().strip("\n") + "\n", quote=False)
+    return (
+        '<figure class="snippet output"><figcaption><span class="snippet-name">Output, '
+        'computed when this page was built</span></figcaption><div class="highlight">'
+        f'<pre><code class="language-text">{text}</code></pre></div></figure>'
+    )
 
 
 def compose(notebook: dict[str, Any], folder: Path, shown: Container[str]) -> str:
