@@ -159,7 +159,7 @@ def save(record: Verification) -> None:
     snippets = {name: asdict(entry) for name, entry in sorted(record.snippets.items())}
     text = json.dumps({"snippets": snippets}, indent=2, ensure_ascii=False) + "\n"
     record.path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = record.path.with_name(f".{record.path.name}.{os.getpid()}")
+    temporary = record.path.with_name(f".{record.path.name}.new")
     try:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
             file.write(text)
