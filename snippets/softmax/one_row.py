@@ -6,6 +6,7 @@ import triton.language as tl
 
 
 # --8<-- [start:kernel]
+# --8<-- [start:arguments]
 @triton.jit
 def softmax_kernel(
     x_ptr,
@@ -18,6 +19,8 @@ def softmax_kernel(
     COMPUTE: tl.constexpr,
     BLOCK_COLS: tl.constexpr,
 ):
+    # --8<-- [end:arguments]
+    # --8<-- [start:load]
     row = tl.program_id(0).to(tl.int64)
     offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
     mask = offs < cols
@@ -26,7 +29,9 @@ def softmax_kernel(
         mask,
         other=float("-inf"),
     ).to(COMPUTE)
+    # --8<-- [end:load]
 
+    # --8<-- [start:compute]
     # --8<-- [line:max]
     m_i = tl.max(x, axis=0)
     # --8<-- [line:numerator]
@@ -36,6 +41,7 @@ def softmax_kernel(
     # --8<-- [line:output]
     y = numerator / l_i
     tl.store(y_ptr + row * stride_yr + offs * stride_yc, y, mask)
+    # --8<-- [end:compute]
 
 
 # --8<-- [end:kernel]

@@ -21,6 +21,7 @@ def softmax_kernel(
     row = tl.program_id(0).to(tl.int64)
     offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
 
+    # --8<-- [start:pass1]
     # Pass 1: m_i is the maximum so far, l_i the sum of exp(x - m_i) so far.
     m_i = tl.full((), float("-inf"), COMPUTE)
     l_i = tl.full((), 0.0, COMPUTE)
@@ -40,7 +41,9 @@ def softmax_kernel(
         # --8<-- [line:sum]
         l_i = l_i + tl.sum(tl.exp(x - shift), axis=0)
         m_i = m_new
+    # --8<-- [end:pass1]
 
+    # --8<-- [start:pass2]
     # Pass 2: every term with the final maximum and denominator.
     for start in range(0, cols, BLOCK_COLS):
         mask = start + offs < cols
@@ -52,6 +55,7 @@ def softmax_kernel(
         # --8<-- [line:output]
         y = tl.exp(x - m_i) / l_i
         tl.store(y_ptr + row * stride_yr + (start + offs) * stride_yc, y, mask)
+    # --8<-- [end:pass2]
 
 
 # --8<-- [end:kernel]

@@ -21,6 +21,7 @@ def softmax_kernel(
     row = tl.program_id(0).to(tl.int64)
     offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
 
+    # --8<-- [start:pass1]
     # Pass 1: the maximum of the whole row.
     m_i = tl.full((), float("-inf"), COMPUTE)
     for start in range(0, cols, BLOCK_COLS):
@@ -32,7 +33,9 @@ def softmax_kernel(
         ).to(COMPUTE)
         # --8<-- [line:max]
         m_i = tl.maximum(m_i, tl.max(x, axis=0))
+    # --8<-- [end:pass1]
 
+    # --8<-- [start:pass2]
     # Pass 2: the denominator; an all -inf row gives NaN, as in PyTorch.
     l_i = tl.full((), 0.0, COMPUTE)
     for start in range(0, cols, BLOCK_COLS):
@@ -44,7 +47,9 @@ def softmax_kernel(
         ).to(COMPUTE)
         # --8<-- [line:sum]
         l_i = l_i + tl.sum(tl.exp(x - m_i), axis=0)
+    # --8<-- [end:pass2]
 
+    # --8<-- [start:pass3]
     # Pass 3: every term with the final maximum and denominator.
     for start in range(0, cols, BLOCK_COLS):
         mask = start + offs < cols
@@ -56,6 +61,7 @@ def softmax_kernel(
         # --8<-- [line:output]
         y = tl.exp(x - m_i) / l_i
         tl.store(y_ptr + row * stride_yr + (start + offs) * stride_yc, y, mask)
+    # --8<-- [end:pass3]
 
 
 # --8<-- [end:kernel]

@@ -6,6 +6,7 @@ import triton.language as tl
 
 
 # --8<-- [start:kernel]
+# --8<-- [start:merge]
 @triton.jit
 def merge(m_a, l_a, m_b, l_b):
     """The pair of two parts of a row, from the pair (maximum, sum) of each."""
@@ -16,6 +17,9 @@ def merge(m_a, l_a, m_b, l_b):
     # --8<-- [line:rescale]
     l_i = l_a * tl.exp(m_a - shift) + l_b * tl.exp(m_b - shift)
     return m_i, l_i
+
+
+# --8<-- [end:merge]
 
 
 @triton.jit
@@ -33,6 +37,7 @@ def softmax_kernel(
     row = tl.program_id(0).to(tl.int64)
     offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
 
+    # --8<-- [start:pass1]
     # Pass 1: lane j holds the pair of columns j, j + BLOCK_COLS, and so on.
     m_i = tl.full((BLOCK_COLS,), float("-inf"), COMPUTE)
     l_i = tl.full((BLOCK_COLS,), 0.0, COMPUTE)
@@ -49,6 +54,7 @@ def softmax_kernel(
         m_i, l_i = merge(m_i, l_i, x, l_x)
     # --8<-- [line:tree]
     m_i, l_i = tl.reduce((m_i, l_i), 0, merge)
+    # --8<-- [end:pass1]
 
     # Pass 2: every term with the final maximum and denominator.
     for start in range(0, cols, BLOCK_COLS):
