@@ -1,0 +1,64 @@
+"""Tests of snippets/softmax/split_row.py."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from snippets.softmax import split_row
+from tests.mutations import Mutation
+from tests.snippets.softmax.cases import (
+    LAUNCH_MUTATIONS,
+    ONLINE_MUTATIONS,
+    STORE_MUTATIONS,
+    SoftmaxTests,
+    baseline,
+    load_mutations,
+    normal,
+    reference,
+    row_sum_bound,
+)
+
+
+class TestSplitRow(SoftmaxTests):
+    softmax = staticmethod(split_row.softmax)
+    blocks = (
+        {"chunks": 3, "block_cols": 32},
+        {"chunks": 1, "block_cols": 64},
+        {"chunks": 8, "block_cols": 16},
+        {"chunks": 200, "block_cols": 64},
+        {},
+    )
+    block = 32
+
+    @pytest.mark.parametrize("cols", [1, 5, 7, 8, 9])
+    def test_chunks_without_columns(
+        self, cols: int, device: str, check_accuracy: Callable
+    ) -> None:
+        x = normal(2, cols, torch.float32, device)
+        y = split_row.softmax(x, chunks=8, block_cols=4)
+        check_accuracy(y, reference(x), baseline(x))
+
+    @pytest.mark.parametrize("chunks", [1, 4, 1024])
+    def test_a_chunk_of_minus_inf(
+        self, chunks: int, device: str, check_accuracy: Callable
+    ) -> None:
+        x = normal(1, 40, torch.float32, device)
+        x[:, 10:30] = float("-inf")
+        y = split_row.softmax(x, chunks=chunks, block_cols=4)
+        check_accuracy(y, reference(x), baseline(x))
+
+    @pytest.mark.parametrize("bad", [1025, 1.5])
+    def test_refuses_other_numbers_of_chunks(self, bad: float, device: str) -> None:
+        with pytest.raises(ValueError, match=f"chunks is {bad}; it must be from 1"):
+            split_row.softmax(torch.zeros((2, 3), device=device), chunks=bad)
+
+    @pytest.mark.gpu
+    def test_one_row_of_more_than_31_bits(self) -> None:
+        x = torch.empty((1, 2**31 + 5), dtype=torch.float16, device="cuda").normal_()
+        y = split_row.softmax(x.mul_(30).view(-1, 1).T, chunks=1024, block_cols=4096)
+        total = sum(part.sum(dtype=torch.float64) for part in y[0].split(2**28))
+        assert abs(total.item() - 1) <= row_sum_bound(torch.float16)
+
+
+MUTATIONS = []
