@@ -20,10 +20,13 @@ def softmax_kernel(
     BLOCK_ROWS: tl.constexpr,
     BLOCK_COLS: tl.constexpr,
 ):
+    # --8<-- [start:offsets]
     row = tl.program_id(0).to(tl.int64) * BLOCK_ROWS
     offs_r = (row + tl.arange(0, BLOCK_ROWS))[:, None]  # [BLOCK_ROWS, 1]
     offs_c = tl.arange(0, BLOCK_COLS).to(tl.int64)[None, :]  # [1, BLOCK_COLS]
+    # --8<-- [end:offsets]
 
+    # --8<-- [start:pass1]
     # Pass 1: m_i is the maximum so far, l_i the sum of exp(x - m_i) so far.
     m_i = tl.full((BLOCK_ROWS, 1), float("-inf"), COMPUTE)
     l_i = tl.full((BLOCK_ROWS, 1), 0.0, COMPUTE)
@@ -43,7 +46,9 @@ def softmax_kernel(
         # --8<-- [line:sum]
         l_i = l_i + tl.sum(tl.exp(x - shift), axis=1, keep_dims=True)
         m_i = m_new
+    # --8<-- [end:pass1]
 
+    # --8<-- [start:pass2]
     # Pass 2: every term with the final maximum and denominator.
     for start in range(0, cols, BLOCK_COLS):
         mask = (offs_r < rows) & (start + offs_c < cols)
@@ -55,6 +60,7 @@ def softmax_kernel(
         # --8<-- [line:output]
         y = tl.exp(x - m_i) / l_i
         tl.store(y_ptr + offs_r * stride_yr + (start + offs_c) * stride_yc, y, mask)
+    # --8<-- [end:pass2]
 
 
 # --8<-- [end:kernel]
