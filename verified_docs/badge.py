@@ -130,49 +130,39 @@ def summary(statuses: list[Status]) -> str:
 
 
 def table(statuses: list[Status]) -> str:
-    """Every snippet in a table: its badge, what ran where, what did not."""
-    rows = "".join(
-        f'<tr><th scope="row"><code>{escape(status.snippet.name)}</code></th>'
-        f"<td>{render(status)}</td><td>{_cases(status)}</td><td>{_largest(status)}</td>"
-        f"<td>{_gaps(status)}</td></tr>"
-        for status in statuses
-    )
-    heads = ("file", "state", "cases passed", "largest error", "not tried")
-    head = "".join(f'<th scope="col">{text}</th>' for text in heads)
+    """Every snippet in a table: its badge, and what each GPU showed or did not."""
+    gpus = list(dict.fromkeys(gpu for s in statuses for gpu in _column(s)))
+    heads = ["file", "state", *(gpus or ["any GPU"])]
+    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
+    rows = ""
+    for status in statuses:
+        column = _column(status)
+        cells = "".join(f"<td>{_cell(column.get(gpu))}</td>" for gpu in heads[2:])
+        rows += (
+            f'<tr><th scope="row"><code>{escape(status.snippet.name)}</code></th>'
+            f"<td>{render(status)}</td>{cells}</tr>"
+        )
     return (
         f'<div class="scroll"><table class="facts verification"><thead><tr>{head}</tr>'
         f"</thead><tbody>{rows}</tbody></table></div>"
     )
 
 
-def _shown(status: Status) -> list[Run]:
-    """The runs that a row of the table is about: on GPUs, else on the interpreter."""
-    return status.runs or [run for run in (status.interpreter,) if run]
+def _column(status: Status) -> dict[str, Run | None]:
+    """What a row of the table says of each GPU, by its name."""
+    runs: dict[str, Run | None] = {run.gpu: run for run in status.runs}
+    return runs | dict.fromkeys(status.untried)
 
 
-def _place(run: Run) -> str:
-    return escape(run.gpu) if run.entry.environment.gpu else "interpreter"
-
-
-def _cases(status: Status) -> str:
-    return "<br>".join(f"{_place(r)}: {r.entry.cases}" for r in _shown(status))
-
-
-def _largest(status: Status) -> str:
-    return "<br>".join(
-        f"{escape(dtype)} {scientific(found.error)}"
-        for run in _shown(status)
-        for dtype, found in run.entry.errors.items()
-    )
-
-
-def _gaps(status: Status) -> str:
-    gaps = [
-        f"{_place(r)}: {len(r.entry.skipped)} skipped"
-        for r in status.runs
-        if r.entry.skipped
+def _cell(run: Run | None) -> str:
+    if run is None:
+        return "not run"
+    entry = run.entry
+    lines = [f"{entry.cases} cases passed" if run.fresh else "stale"]
+    if entry.skipped:
+        lines.append(f"{len(entry.skipped)} cases not tried")
+    lines += [
+        f"{escape(dtype)}: {scientific(found.error)} of {scientific(found.bound)}"
+        for dtype, found in entry.errors.items()
     ]
-    gaps += [f"not run on {escape(gpu)}" for gpu in status.untried]
-    if not status.runs and not status.untried:
-        gaps.append("not run on any GPU")
-    return "<br>".join(gaps)
+    return "<br>".join(lines)

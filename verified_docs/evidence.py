@@ -92,9 +92,9 @@ class Evidence:
         """The content of a record of the quoted GPU."""
         if name == "verification":
             found = self.verification.get(self.quoted)
-            return found and {"snippets": asdict(found)["snippets"]}
+            return {"snippets": asdict(found)["snippets"]} if found else None
         benchmark = self.benchmark(name)
-        return benchmark and benchmark.data
+        return benchmark.data if benchmark else None
 
     def gpu_name(self, folder: str) -> str:
         """What the GPU with this folder of records calls itself."""

@@ -32,7 +32,9 @@ def scientific(value: float) -> str:
     if not value:
         return "0"
     mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{mantissa} {TIMES} 10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+    return (
+        f"{mantissa}\u00a0{TIMES}\u00a010{str(int(exponent)).translate(SUPERSCRIPTS)}"
+    )
 
 
 def _scaled(unit: str, size: float) -> Callable[[float], str]:
@@ -40,7 +42,7 @@ def _scaled(unit: str, size: float) -> Callable[[float], str]:
 
 
 FORMATS: dict[str, Callable[[float], str]] = {
-    "percent": lambda value: f"{100 * value:.{0 if value >= 0.1 else 1}f}\u00a0%",
+    "percent": lambda value: f"{100 * value:.{1 if 0 < value < 0.1 else 0}f}\u00a0%",
     "sci": scientific,
     "TB/s": _scaled("TB/s", 1e12),
     "GB/s": _scaled("GB/s", 1e9),

@@ -18,9 +18,10 @@ from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
-from pymdownx.superfences import SuperFencesCodeExtension, SuperFencesException
+from pymdownx.superfences import SuperFencesCodeExtension
 
 from verified_docs import badge, fences, figures, snippets
+from verified_docs.errors import PageError
 from verified_docs.evidence import Evidence
 from verified_docs.site import Site
 from verified_docs.tex import Tex, TexTreeprocessor
@@ -28,10 +29,6 @@ from verified_docs.tex import Tex, TexTreeprocessor
 DIRECTIVE = r"\{(measured|stated|verified):([^{}\n]*)\}"
 PIPE = "\ue000"  # Private use: it keeps a directive's | from ending a table cell.
 FENCE = re.compile(r"(?:[ \t>]|[-*+] |\d+[.)] )*(`{3,}|~{3,})")
-
-
-class PageError(SuperFencesException):
-    """A page that cannot be built. Superfences swallows every other exception."""
 
 
 class VerifiedDocs(Extension):

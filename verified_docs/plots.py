@@ -19,7 +19,7 @@ from verified_docs.figures import (
 )
 
 WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 72, 616, 24, 340
+LEFT, RIGHT, TOP, BOTTOM = 72, 610, 44, 340
 MARKERS = (
     "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",
     "M-4.5,-4.5h9v9h-9z",
@@ -277,7 +277,7 @@ def _axis_titles(x_label: str, y_label: str) -> str:
     return (
         f'<text class="plot-text" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 12}" '
         f'text-anchor="middle">{escape(x_label)}</text>'
-        f'<text class="plot-text" x="{LEFT - 56}" y="{TOP - 8}">'
+        f'<text class="plot-text" x="{LEFT - 56}" y="{TOP - 24}">'
         f"{escape(y_label)}</text>"
     )
 

@@ -91,7 +91,7 @@ def names(root: Path) -> list[str]:
 
 
 def load(root: Path, name: str) -> Snippet:
-    """Read and parse a snippet. Raises SnippetError, also where there is no such file."""
+    """Read and parse a snippet. Raises SnippetError, also where there is none."""
     path = root / name
     if name not in names(root):
         near = difflib.get_close_matches(name, names(root), n=1)
@@ -101,7 +101,7 @@ def load(root: Path, name: str) -> Snippet:
 
 
 def load_all(root: Path) -> dict[str, Snippet]:
-    """All snippets below the folder, by name. Raises SnippetError at the first fault."""
+    """All snippets below the folder, by name. Raises the first SnippetError."""
     return {name: load(root, name) for name in names(root)}
 
 
@@ -137,7 +137,8 @@ def parse(name: str, data: bytes, path: Path | None = None) -> Snippet:
 def difference(old: str, new: str) -> str:
     """The unified difference of two texts: no file names, no line numbers.
 
-    Both texts end in a newline. A line @@ stands where equal lines are left out. Empty if the texts are equal.
+    Both texts end in a newline. A line @@ stands where equal lines are left out. The
+    result is empty if the texts are equal.
     """
     shown: list[str] = []
     for hunk in hunks(old.split("\n")[:-1], new.split("\n")[:-1]):
@@ -148,7 +149,7 @@ def difference(old: str, new: str) -> str:
 
 
 def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]]:
-    """The hunks of a difference: (sign, line, index in `old` for "-", else in `new`)."""
+    """The hunks of a difference: (sign, line, index in `old` if "-", else in `new`)."""
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     for group in matcher.get_grouped_opcodes():
         hunk = []
@@ -238,7 +239,9 @@ def _statements(lines: list[str], path: Path) -> dict[int, int]:
     try:
         tree = ast.parse("\n".join(lines))
     except SyntaxError as error:
-        raise SnippetError(path, error.lineno or 1, f"syntax error: {error.msg}") from None
+        raise SnippetError(
+            path, error.lineno or 1, f"syntax error: {error.msg}"
+        ) from None
     except ValueError as error:
         raise SnippetError(path, 1, f"this is no Python: {error}") from None
     ends = {}
@@ -268,6 +271,9 @@ def _show(
         match = MARKER.fullmatch(line)
         if match:
             if match[1] == "line":
+                if pending:
+                    reason = f"names the same line as [line:{pending[1]}]"
+                    raise SnippetError(path, number, reason)
                 pending = (number, match[2])
             joining = not kept or not kept[-1][1]
             continue

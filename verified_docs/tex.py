@@ -9,6 +9,8 @@ from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 from py_mini_racer import JSEvalException, MiniRacer
 
+from verified_docs.errors import PageError
+
 RENDER = """
 (formula, display, macros) => katex.renderToString(formula, {
   displayMode: display,
@@ -23,7 +25,7 @@ RENDER = """
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
-class TexError(ValueError):
+class TexError(PageError):
     """A formula that KaTeX refuses, with the formula and the reason."""
 
 

@@ -24,7 +24,7 @@ function speaker() {
     element = document.createElement("div");
     element.id = "copy-status";
     element.className = "visually-hidden";
-    element.setAttribute("role", "status");
+    element.setAttribute("aria-live", "polite");
     document.body.append(element);
   }
   return element;
@@ -78,7 +78,7 @@ const sizes = new ResizeObserver((entries) => {
 });
 
 function start() {
-  for (const button of document.querySelectorAll("button[data-copy]")) {
+  for (const button of document.querySelectorAll("button[data-copy][hidden]")) {
     button.hidden = false;
     button.addEventListener("click", () => copy(button));
   }

@@ -1,0 +1,205 @@
+"""Sections, marked lines, hashes and differences of snippet files."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from verified_docs import snippets
+from verified_docs.snippets import SnippetError
+
+FILE = '''"""A file."""
+
+import math
+
+
+# --8<-- [start:kernel]
+def kernel(x):
+    # --8<-- [line:grow]
+    y = max(
+        x,
+        1,
+    )
+    # --8<-- [line:loop]
+    for _ in range(3):
+        y += 1
+
+    return y
+
+
+# --8<-- [end:kernel]
+
+
+# --8<-- [start:demo]
+if __name__ == "__main__":
+    # --8<-- [start:inner]
+    print(kernel(math.pi))
+    # --8<-- [end:inner]
+# --8<-- [end:demo]
+'''
+
+
+def parse(text: str) -> snippets.Snippet:
+    return snippets.parse("part/name.py", text.encode(), Path("snippets/part/name.py"))
+
+
+def section(body: str) -> str:
+    return f"# --8<-- [start:a]\n{body}\n# --8<-- [end:a]\n"
+
+
+def test_a_section_is_its_lines_without_markers() -> None:
+    kernel = parse(FILE).section("kernel")
+    assert kernel.text == (
+        "def kernel(x):\n    y = max(\n        x,\n        1,\n    )\n"
+        "    for _ in range(3):\n        y += 1\n\n    return y\n"
+    )
+    assert list(parse(FILE).sections) == ["kernel", "demo", "inner"]
+
+
+def test_a_nested_section_is_dedented_and_part_of_the_outer() -> None:
+    assert parse(FILE).section("inner").text == "print(kernel(math.pi))\n"
+    assert parse(FILE).section("demo").text == (
+        'if __name__ == "__main__":\n    print(kernel(math.pi))\n'
+    )
+
+
+def test_the_whole_file_keeps_its_blank_lines_where_markers_were() -> None:
+    whole = parse(FILE).section("").text
+    assert "--8<--" not in whole
+    assert "return y\n\n\nif __name__" in whole
+    assert "import math\n\n\ndef kernel" in whole
+    assert compile(whole, "whole", "exec")
+
+
+def test_a_marked_line_is_the_whole_statement_or_the_header_of_a_compound_one() -> None:
+    kernel = parse(FILE).section("kernel")
+    assert kernel.marks == {"grow": range(1, 5), "loop": range(5, 6)}
+    assert kernel.text.split("\n")[1] == "    y = max("
+
+
+def test_the_hash_is_of_the_bytes_and_the_text_has_newlines() -> None:
+    data = FILE.replace("\n", "\r\n").encode()
+    snippet = snippets.parse("part/name.py", data)
+    assert snippet.sha256 == hashlib.sha256(data).hexdigest()
+    assert snippet.data == data
+    assert snippet.sections == parse(FILE).sections
+
+
+def test_other_scripts_and_separators_survive() -> None:
+    text = 's = "π Ω 語 \u2028 \x0c 😀"'
+    assert parse(section(text)).section("a").text == text + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        ("x = 1\n# --8<-- [start:a]\ny = 1\n", 2, "section 'a' has no [end:a] after"),
+        (
+            "# --8<-- [start:kernel]\nx = 1\n# --8<-- [end:kernle]\n",
+            3,
+            "[end:kernle] ends no open section; the open one is 'kernel'",
+        ),
+        ("x = 1\n# --8<-- [end:a]\n", 2, "[end:a] ends no open section"),
+        ("x = 1\n" + section("\n"), 2, "section 'a' is empty"),
+        (section("x = 1") + section("y = 1"), 4, "section 'a' already starts at line"),
+        (
+            "# --8<-- [start:a]\n# --8<-- [start:b]\nx = 1\n# --8<-- [end:a]\n"
+            "# --8<-- [end:b]\n",
+            4,
+            "section 'a' ends inside 'b', which started at line 2",
+        ),
+        (section("x = 1").replace(":a]", ":A-1]"), 1, "'A-1' is no name"),
+        ("# --8<-- [start:a\nx = 1\n", 1, "is no marker"),
+        ("x = 1  # --8<-- [start:a]\n", 1, "is no marker"),
+        ('# --8<-- "other.py"\nx = 1\n', 1, "is no marker"),
+        (section("x = 1\n# --8<-- [line:z]"), 3, "[line:z] names no line"),
+        (section("# --8<-- [line:z]\n# why\nx = 1"), 3, "starts no statement"),
+        (
+            section("# --8<-- [line:z]\nx = 1\n# --8<-- [line:z]\ny = 1"),
+            4,
+            "line 'z' is already marked at line 2",
+        ),
+        (
+            section("# --8<-- [line:z]\n# --8<-- [line:w]\nx = 1"),
+            3,
+            "names the same line as [line:z]",
+        ),
+        ("# --8<-- [line:z]\nx = 1\n", 1, "a marked line lies outside all sections"),
+        ("x = 1\ny = (\n", 2, "syntax error: '(' was never closed"),
+        ("\n", 1, "the file is empty"),
+    ],
+)
+def test_faults(text: str, line: int, reason: str) -> None:
+    with pytest.raises(SnippetError) as caught:
+        parse(text)
+    assert str(caught.value).startswith(f"snippets/part/name.py:{line}: ")
+    assert reason in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    ("data", "line", "reason"),
+    [
+        (b"x = 1\ny = '\xff'\n", 2, "the file is not UTF-8"),
+        (b"\xef\xbb\xbfx = 1\n", 1, "byte order mark"),
+        (b"x = 1\0\n", 1, "null bytes"),
+    ],
+)
+def test_faulty_bytes(data: bytes, line: int, reason: str) -> None:
+    with pytest.raises(SnippetError, match=reason) as caught:
+        snippets.parse("name.py", data)
+    assert caught.value.line == line
+
+
+def test_resolve_and_its_errors(tmp_path: Path) -> None:
+    (tmp_path / "part").mkdir()
+    (tmp_path / "part" / "name.py").write_text(FILE)
+    (tmp_path / "secret.txt").write_text("x")
+    snippet, kernel = snippets.resolve(tmp_path, "part/name.py:kernel")
+    assert (snippet.name, kernel.name) == ("part/name.py", "kernel")
+    assert snippets.resolve(tmp_path, "part/name.py")[1] == snippet.whole
+    assert list(snippets.load_all(tmp_path)) == ["part/name.py"]
+    with pytest.raises(SnippetError, match=r"did you mean part/name\.py"):
+        snippets.resolve(tmp_path, "part/nmae.py:kernel")
+    with pytest.raises(SnippetError, match="the sections are: kernel, demo, inner"):
+        snippets.resolve(tmp_path, "part/name.py:kernal")
+    for outside in (
+        "../secret.txt",
+        "secret.txt",
+        "part/../part/name.py",
+        "/etc/hosts",
+    ):
+        with pytest.raises(SnippetError, match="there is no such snippet"):
+            snippets.load(tmp_path, outside)
+
+
+def test_wrong_on_purpose_is_in_the_name_of_the_file() -> None:
+    assert snippets.parse("softmax/wrong_tail.py", b"x = 1\n").wrong
+    assert not snippets.parse("wrong_part/tail.py", b"x = 1\n").wrong
+
+
+def test_a_difference_has_signs_and_gaps_only() -> None:
+    old = "".join(f"line {n}\n" for n in range(30))
+    new = old.replace("line 5\n", "line five\n").replace("line 25\n", "")
+    assert snippets.difference(old, new) == (
+        " line 2\n line 3\n line 4\n-line 5\n+line five\n line 6\n line 7\n line 8\n"
+        "@@\n line 22\n line 23\n line 24\n-line 25\n line 26\n line 27\n line 28\n"
+    )
+    assert snippets.difference(old, old) == ""
+
+
+LINES = st.lists(st.text("abc \u2028", max_size=2), max_size=30)
+
+
+@given(LINES, LINES)
+def test_a_difference_tells_both_sides(old: list[str], new: list[str]) -> None:
+    """With the equal lines left out, each side of every hunk lies in its text."""
+    for hunk in snippets.hunks(old, new):
+        for sign, line, index in hunk:
+            assert (old if sign == "-" else new)[index] == line
+    shown = snippets.difference("\n".join([*old, ""]), "\n".join([*new, ""]))
+    assert (shown == "") == (old == new)
+    removed = [line for line in shown.split("\n") if line.startswith("-")]
+    added = [line for line in shown.split("\n") if line.startswith("+")]
+    assert len(new) - len(old) == len(added) - len(removed)
