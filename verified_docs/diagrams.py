@@ -39,7 +39,8 @@ def render(path: Path, prefix: str) -> str:
         found.set("id", f"{prefix}{tag}")
         labels.append(f"{prefix}{tag}")
     width = float(root.get("viewBox", "").split()[2])
-    root.set("role", "img")
+    # An image has no parts: links inside it would be hidden from screen readers.
+    root.set("role", "img" if root.find(".//a") is None else "group")
     root.set("aria-labelledby", " ".join(labels))
     root.set("style", f"max-width: {width:g}px")
     svg = ET.tostring(root, encoding="unicode")
