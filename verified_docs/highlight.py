@@ -48,8 +48,8 @@ def _span(part: tuple[str, str]) -> str:
 
 def _classes(token: _TokenType, value: str, identifiers: Mapping[str, str]) -> str:
     """Pygments' short name of the kind of token, and the identifier's own class."""
-    while token not in STANDARD_TYPES:
+    own = identifiers.get(value, "") if token[:1] == ("Name",) else ""
+    while token not in STANDARD_TYPES and token.parent is not None:
         token = token.parent
     kind = "" if token in PLAIN else STANDARD_TYPES[token]
-    own = identifiers.get(value, "") if token in Token.Name else ""
     return f"{kind} {own}".strip()

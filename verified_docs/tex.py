@@ -18,7 +18,10 @@ RENDER = """
   throwOnError: true,
   // Classes are the only HTML that a formula may bring along.
   strict: (code) => code === "htmlExtension" ? "ignore" : "error",
-  trust: (context) => context.command === "\\\\htmlClass",
+  trust: (context) => {
+    if (context.command === "\\\\htmlClass") return true;
+    throw new Error(`${context.command} is not allowed`);
+  },
   macros: JSON.parse(macros),
 })
 """
@@ -58,7 +61,7 @@ def _render(katex: Path, macros: str, formula: str, display: bool) -> str:
     try:
         return str(_engine(katex).eval(f"render({arguments})"))
     except JSEvalException as error:
-        reason = str(error).split("ParseError: ")[-1].split("\n")[0]
+        reason = str(error).split("Error: ", 1)[-1].split("\n")[0]
         raise TexError(f"bad TeX {formula!r}: {reason}") from None
 
 

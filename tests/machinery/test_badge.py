@@ -1,0 +1,112 @@
+"""Badges: each state, said in words, with what is known behind it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.machinery.repository import Repository
+from verified_docs import badge
+from verified_docs.records import RecordError
+
+STALE = {"sha256": "0" * 64}
+H200 = ("records/h200", "NVIDIA H200")
+L4 = ("records/l4", "NVIDIA L4")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+def test_unverified(repository: Repository) -> None:
+    assert repository.badge() == ("unverified", "Unverified: no test has run")
+
+
+def test_interpreter_only(repository: Repository) -> None:
+    repository.interpret(online={})
+    assert repository.badge() == ("interpreter", "Interpreter only: no GPU run")
+    repository.interpret(online=STALE)
+    assert repository.badge()[0] == "unverified"
+
+
+def test_verified(repository: Repository) -> None:
+    repository.interpret(online={})
+    repository.verify(*H200, online={})
+    assert repository.badge() == ("verified", "GPU-verified on NVIDIA H200")
+
+
+def test_stale_if_the_file_or_its_test_changes_by_a_byte(
+    repository: Repository,
+) -> None:
+    for changed in (
+        "snippets/softmax/online.py",
+        "tests/snippets/softmax/test_online.py",
+    ):
+        repository.verify(*H200, online={})
+        assert repository.badge()[0] == "verified"
+        path = repository.root / changed
+        path.write_bytes(path.read_bytes() + b"\n")
+        assert repository.badge() == ("stale", "Stale: changed since its GPU run")
+    (repository.root / "tests/snippets/softmax/test_online.py").unlink()
+    assert repository.badge()[0] == "stale"
+
+
+def test_gpus_that_disagree_are_both_named(repository: Repository) -> None:
+    repository.verify(*H200, online={})
+    repository.verify(*L4, online={})
+    assert repository.badge()[1] == "GPU-verified on NVIDIA H200, NVIDIA L4"
+    repository.verify(*L4, online=STALE)
+    assert repository.badge() == (
+        "verified",
+        "GPU-verified on NVIDIA H200; stale on NVIDIA L4",
+    )
+
+
+def test_wrong_on_purpose(repository: Repository) -> None:
+    repository.snippet("softmax/wrong_tail.py", "x = 1\n")
+    words = {}
+    words["nothing"] = repository.badge("softmax/wrong_tail.py")
+    repository.interpret(wrong_tail={})
+    words["interpreter"] = repository.badge("softmax/wrong_tail.py")
+    repository.verify(*H200, wrong_tail={})
+    words["gpu"] = repository.badge("softmax/wrong_tail.py")
+    repository.verify(*H200, wrong_tail=STALE)
+    words["stale"] = repository.badge("softmax/wrong_tail.py")
+    assert {kind for kind, _ in words.values()} == {"wrong"}
+    assert len({text for _, text in words.values()}) == 4
+    assert all(text.startswith("Wrong on purpose: ") for _, text in words.values())
+    assert "NVIDIA H200" in words["gpu"][1]
+
+
+def test_the_details(repository: Repository) -> None:
+    repository.verify(
+        *H200,
+        online={"skipped": ["test_a[1]: no <fp8>", "test_a[2]: no <fp8>", "test_b: x"]},
+    )
+    repository.verify(*L4, online=STALE)
+    repository.verify("records/t4", "NVIDIA T4", three_pass={})
+    status = repository.evidence().status("softmax/online.py")
+    shown = badge.render(status)
+    for text in (
+        "<summary>GPU-verified on NVIDIA H200; stale on NVIDIA L4</summary>",
+        "<dt>Triton</dt><dd>triton 1</dd>",
+        "<dt>Date</dt><dd>2026-11-21</dd>",
+        "<dt>Cases passed</dt><dd>12</dd>",
+        "1.2\u00a0\N{MULTIPLICATION SIGN}\u00a010⁻⁷",
+        "test_a[&lt;1&gt;]",
+        "<li>no &lt;fp8&gt; (2 cases)</li><li>x (1 case)</li>",
+        "<strong>NVIDIA L4</strong> (stale: the file or its test has changed since)",
+        f"<dt>SHA-256 then</dt><dd>{'0' * 64}</dd>",
+        "Not run on NVIDIA T4.",
+        f"<code>{status.snippet.sha256}</code>",
+    ):
+        assert text in shown
+
+
+def test_several_gpus_need_a_choice_to_quote(repository: Repository) -> None:
+    repository.verify(*H200, online={})
+    assert repository.evidence().quoted == "h200"
+    repository.verify(*L4, online={})
+    with pytest.raises(RecordError, match="records of h200, l4: set the option gpu"):
+        _ = repository.evidence().quoted
+    assert repository.evidence("l4").quoted == "l4"

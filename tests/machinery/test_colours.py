@@ -1,0 +1,65 @@
+"""Every colour of text has the contrast of WCAG AA on what it stands on."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+CSS = Path(__file__).parents[2] / "docs/assets/stylesheets/colours.css"
+SCHEMES = {
+    match[1]: dict(re.findall(r"(--[\w-]+):\s*(#[0-9a-f]{6})\b", match[2]))
+    for match in re.finditer(
+        r'\[data-md-color-scheme="(\w+)"\] \{(.*?)\n\}', CSS.read_text(), re.DOTALL
+    )
+}
+PAGE = ["--md-default-bg-color", "--md-code-bg-color"]
+LINES = ["--added", "--removed", "--marked"]
+BACKGROUNDS = {
+    r"--md-code-(fg|hl-\w+)-color|--t-\w+": PAGE + LINES,
+    r"--md-default-fg-color(--light)?|--good|--caution|--bad|--quiet": PAGE,
+    r"--md-typeset-a-color|--md-accent-fg-color": PAGE,
+    r"--series-\d": PAGE[:1],
+    r"--md-primary-bg-color(--light)?": ["--md-primary-fg-color"],
+    r"--md-footer-fg-color--light(er)?": [
+        "--md-footer-bg-color",
+        "--md-footer-bg-color--dark",
+    ],
+}
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    r, g, b = (
+        p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts
+    )
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+def contrast(one: str, other: str) -> float:
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_measure_of_contrast() -> None:
+    assert contrast("#ffffff", "#000000") == pytest.approx(21)
+    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
+
+
+def test_both_schemes_have_the_same_colours() -> None:
+    assert set(SCHEMES) == {"default", "slate"}
+    assert SCHEMES["default"].keys() == SCHEMES["slate"].keys()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("pattern", BACKGROUNDS)
+def test_contrast(scheme: str, pattern: str) -> None:
+    colours = SCHEMES[scheme]
+    texts = [name for name in colours if re.fullmatch(pattern, name)]
+    assert texts
+    poor = {
+        (text, ground): round(ratio, 2)
+        for text in texts
+        for ground in BACKGROUNDS[pattern]
+        if (ratio := contrast(colours[text], colours[ground])) < 4.5
+    }
+    assert poor == {}

@@ -1,0 +1,76 @@
+"""Diagrams: inlined with ids of their own, and refused where they would not fit."""
+
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from verified_docs.diagrams import DiagramError, render
+
+SVG = """<?xml version="1.0"?>
+<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"
+     viewBox="0 0 480 100">
+  <title>Ω &amp; π</title>
+  <desc>What it shows.</desc>
+  <defs><path id="a" d="M0,0"/><clipPath id="b"/></defs>
+  <use href="#a" clip-path="url(#b)"/><use xlink:href="#a"/>
+  <text class="ink" font-size="14">Ω</text>
+</svg>
+"""
+
+
+def figure(tmp_path: Path, text: str = SVG, prefix: str = "diagram-1-") -> ET.Element:
+    path = tmp_path / "a.svg"
+    path.write_text(text, encoding="utf-8")
+    return ET.fromstring(render(path, prefix))
+
+
+def test_a_diagram_is_named_and_described(tmp_path: Path) -> None:
+    svg = figure(tmp_path).find(".//svg")
+    assert svg is not None
+    assert svg.get("role") == "img"
+    assert svg.get("aria-labelledby") == "diagram-1-title diagram-1-desc"
+    title = svg.find("title[@id='diagram-1-title']")
+    assert title is not None
+    assert title.text == "Ω & π"
+    assert svg.find("desc[@id='diagram-1-desc']") is not None
+
+
+def test_ids_and_references_move_together(tmp_path: Path) -> None:
+    svg = figure(tmp_path, prefix="p-").find(".//svg")
+    assert svg is not None
+    ids = {element.get("id") for element in svg.iter() if element.get("id")}
+    assert ids == {"p-a", "p-b", "p-title", "p-desc"}
+    uses = svg.findall("use")
+    assert [use.get("href") for use in uses] == ["#p-a", "#p-a"]
+    assert uses[0].get("clip-path") == "url(#p-b)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("<title>Ω &amp; π</title>", "<title> </title>", "it has no <title>"),
+        ("<desc>What it shows.</desc>", "", "it has no <desc>"),
+        ('viewBox="0 0 480 100"', "", "it has no viewBox"),
+        ("viewBox", 'width="480" viewBox', "no width or height"),
+        ("<defs>", "<style>text { fill: red }</style><defs>", "<style> is not allowed"),
+        ("<defs>", "<script>1</script><defs>", "<script> is not allowed"),
+        ('class="ink"', 'fill="#ff0000"', "use the classes for colours"),
+        ('class="ink"', 'style="fill: rgb(1, 2, 3)"', "use the classes for colours"),
+        ('font-size="14"', 'font-size="12"', "is below 13"),
+        ("</svg>", "", "not XML"),
+        (' xmlns="http://www.w3.org/2000/svg"', "", "not <svg> in the namespace"),
+    ],
+)
+def test_faults(tmp_path: Path, old: str, new: str, reason: str) -> None:
+    text = SVG.replace(old, new)
+    assert text != SVG
+    with pytest.raises(DiagramError) as caught:
+        figure(tmp_path, text)
+    assert str(caught.value).startswith(f"{tmp_path / 'a.svg'}: ")
+    assert reason in str(caught.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(DiagramError, match="No such file"):
+        render(tmp_path / "none.svg", "p-")

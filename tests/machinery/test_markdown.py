@@ -1,0 +1,247 @@
+"""Pages through the extension: fences in every context, directives, and refusals."""
+
+import base64
+import html
+import re
+import textwrap
+from pathlib import Path
+
+import pytest
+from markdown import Markdown
+
+from tests.machinery.repository import ONLINE, Repository, blocks
+from verified_docs import snippets
+from verified_docs.errors import PageError
+
+INCLUDE = '```python\n--8<-- "softmax/online.py:kernel"\n```'
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+@pytest.fixture
+def kernel(repository: Repository) -> str:
+    return snippets.parse("online.py", ONLINE.encode()).section("kernel").text
+
+
+def indent(text: str, by: str) -> str:
+    return textwrap.indent(text, by, lambda line: True)
+
+
+CONTEXTS = {
+    "plain": INCLUDE,
+    "tildes": INCLUDE.replace("```", "~~~~"),
+    "list": "- item\n\n" + indent(INCLUDE, "    "),
+    "nested list": "1. one\n\n    - two\n\n" + indent(INCLUDE, " " * 8),
+    "quote": indent(INCLUDE, "> "),
+    "quoted list": "> - item\n>\n" + indent(INCLUDE, ">     "),
+    "admonition": '!!! note "Note"\n\n' + indent(INCLUDE, "    "),
+    "details": '??? question "Why?"\n\n    ??? success "So"\n\n'
+    + indent(INCLUDE, " " * 8),
+    "tab": '=== "A"\n\n    text\n\n=== "B"\n\n' + indent(INCLUDE, "    "),
+    "tab in admonition": '!!! note\n\n    === "A"\n\n' + indent(INCLUDE, " " * 8),
+    "html": '<div markdown="1">\n\n' + INCLUDE + "\n\n</div>",
+    "tabs for spaces": "- item\n\n" + indent(INCLUDE, "\t"),
+}
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_an_include_is_the_section_in_every_context(
+    repository: Repository, kernel: str, context: str
+) -> None:
+    page = repository.page(f"Before.\n\n{CONTEXTS[context]}\n\nAfter.")
+    assert blocks(page) == [kernel]
+    assert page.count("<figure") == page.count("</figure>") == 1
+    assert "--8<--" not in page
+    assert "```" not in page
+
+
+def test_tabs_characters_and_blank_lines_survive(repository: Repository) -> None:
+    page = repository.page('```python\n--8<-- "softmax/online.py:demo"\n```')
+    assert blocks(page) == [
+        'if __name__ == "__main__":\n\n\tprint("<b>", kernel(1, 2))\n'
+    ]
+
+
+def test_the_whole_file_and_its_download(repository: Repository) -> None:
+    data = ONLINE.replace("\n", "\r\n").encode()
+    repository.snippet("softmax/online.py", data)
+    page = repository.page('```python\n--8<-- "softmax/online.py"\n```')
+    (shown,) = blocks(page)
+    assert shown == snippets.parse("x.py", data).whole.text
+    assert "\r" not in shown
+    (link,) = re.findall(r'<a download="online.py"[^>]*base64,([^"]*)"', page)
+    assert base64.b64decode(link) == data
+
+
+def test_the_same_section_twice_has_no_id_twice(repository: Repository) -> None:
+    repository.write(
+        "docs/assets/diagrams/a.svg",
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"><title>t</title>'
+        "<desc>d</desc></svg>",
+    )
+    svg = "```svg\ndiagrams/a.svg\n```"
+    page = repository.page("\n\n".join([INCLUDE, svg, INCLUDE, svg]))
+    ids = re.findall(r'\sid="([^"]*)"', page)
+    assert len(ids) == 4
+    assert len(set(ids)) == 4
+    assert len(blocks(page)) == 2
+
+
+def test_identifiers_and_lines_are_marked(repository: Repository) -> None:
+    page = repository.page(INCLUDE)
+    assert '<span class="t-m">m_i</span>' in page
+    assert '<span class="t-l">l_i</span>' in page
+    (line,) = re.findall(r'<span data-line="rescale">(.*?\n)</span>', page, re.S)
+    text = html.unescape(re.sub(r"<[^>]*>", "", line))
+    assert text == "    l_i = l_i * math.exp(\n        -m_i,\n    )\n"
+
+
+def test_a_step_of_an_algorithm_names_its_line(repository: Repository) -> None:
+    page = repository.page('1. Rescale $\\l_i$\n{: data-line="rescale" }')
+    assert '<li data-line="rescale">' in page or '<p data-line="rescale">' in page
+
+
+def test_a_difference_is_computed(repository: Repository) -> None:
+    page = repository.page(
+        '```diff from="softmax/three_pass.py:kernel" to="softmax/online.py:kernel"\n```'
+    )
+    old, new = (
+        repository.evidence()
+        .status(f"softmax/{name}.py")
+        .snippet.section("kernel")
+        .text
+        for name in ("three_pass", "online")
+    )
+    assert blocks(page) == [snippets.difference(old, new)]
+    assert page.count("<ins>") == page.count("<del>") == 1
+
+
+def test_output_is_what_was_recorded(repository: Repository) -> None:
+    fence = '```output from="softmax/online.py"\n\n```'
+    assert "not yet recorded" in repository.page(fence)
+    repository.interpret(online={"output": "cpu: ω <1>\n"})
+    page = repository.page(fence)
+    assert blocks(page) == ["cpu: ω <1>\n"]
+    assert "interpreter, on the CPU" in page
+    repository.verify("records/h200", "NVIDIA H200", online={})
+    page = repository.page(fence)
+    assert blocks(page) == ["cuda: <1e-7>\n"]
+    assert "on NVIDIA H200<" in page
+    repository.verify("records/h200", "NVIDIA H200", online={"sha256": "0" * 64})
+    repository.interpret()
+    assert "on NVIDIA H200 (stale: the file has changed" in repository.page(fence)
+
+
+def test_a_table_of_all_snippets(repository: Repository) -> None:
+    repository.verify("records/h200", "NVIDIA H200", online={"skipped": ["a: b"]})
+    repository.verify("records/l4", "NVIDIA L4", three_pass={"sha256": "0" * 64})
+    page = repository.page("```verification\n```\n\n{verified: summary}.")
+    text = re.sub(r"<br>|\s+", " ", page)
+    heads = re.findall(r'<th scope="col">([^<]*)</th>', page)
+    assert heads[:2] == ["file", "state"]
+    assert {"NVIDIA H200", "NVIDIA L4"} <= set(heads)
+    assert "12 cases passed 1 cases not tried" in text
+    assert "<td>not run</td>" in page
+    assert "1 of 2 files are GPU-verified on NVIDIA H200; 1 changed since" in page
+
+
+def test_commands_can_be_copied(repository: Repository) -> None:
+    page = repository.page("```console\n$ make serve\n```")
+    assert blocks(page) == ["$ make serve\n"]
+    assert 'data-copy="plain"' in page
+
+
+def test_pipes_of_directives_end_no_cell(repository: Repository) -> None:
+    page = repository.page(
+        "| a | b |\n|---|---|\n| {stated: 4.8 TB/s | a sheet} | `{stated: x | y}` |"
+    )
+    assert page.count("<td>") == 2
+    assert '<span class="stated" title="a sheet">4.8 TB/s</span>' in page
+    assert "<code>{stated: x | y}</code>" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("```python\nprint(1)\n```", "code comes from snippets"),
+        ('```python\n--8<-- "softmax/online.py:kernel"\nx = 1\n```', "code comes from"),
+        ("```py\nprint(1)\n```", "a fence in 'py' is not published"),
+        ("```\nprint(1)\n```", "a fence without a language is not published"),
+        ("    print(1)\n", "an indented code block"),
+        ("- item\n\n        print(1)\n", "an indented code block"),
+        ('```python\n--8<-- "softmax/online.py:kernal"\n```', "no section 'kernal'"),
+        ('```python\n--8<-- "softmax/onlin.py"\n```', "did you mean softmax/online.py"),
+        ('```python\n--8<-- "../setup.py"\n```', "there is no such snippet"),
+        (INCLUDE.replace("python", 'python title="x"'), "takes no options"),
+        (INCLUDE.replace("python", "python hl_lines=1"), "opens no fence"),
+        ('```python\n--8<-- "softmax/online.py:kernel"\n', "opens no fence"),
+        ("- ```python\n  x\n  ```\n", "opens no fence"),
+        ("```diff\n```", 'a diff fence takes from="..." to="..."'),
+        (
+            '```diff from="softmax/online.py" to="softmax/online.py"\n```',
+            "do not differ",
+        ),
+        (
+            '```diff from="softmax/online.py" to="softmax/three_pass.py"\n-x\n```',
+            "its body is computed",
+        ),
+        ('```output from="softmax/nope.py"\n```', "there is no such snippet"),
+        ('```output from="softmax/online.py"\ncuda: 1\n```', "its body is computed"),
+        ("```svg\n../secret.svg\n```", "its body is a path below docs/assets"),
+        ("```svg\ndiagrams/none.svg\n```", "No such file"),
+        ("```verification\nx\n```", "its body is computed"),
+        ("{verified: all}", "it is written {verified: summary}"),
+        ("{stated: 4.8 TB/s}", "it is written {stated: figure | source}"),
+        ("{measured: softmax}", "names a record and what to take from it"),
+        ("# A title with $x$", "TeX in the heading"),
+        (r"$\nope$", "Undefined control sequence"),
+    ],
+)
+@pytest.mark.parametrize("context", ["plain", "tab"])
+def test_what_stops_the_build(
+    repository: Repository, text: str, reason: str, context: str
+) -> None:
+    if context == "tab":
+        text = '=== "Tab"\n\n' + indent(text, "    ")
+    with pytest.raises(PageError, match=re.escape(reason)):
+        repository.page(text)
+
+
+def test_a_broken_record_stops_the_build_and_is_named(repository: Repository) -> None:
+    repository.write("records/h200/verification.json", '{"snippets": {"softmax')
+    with pytest.raises(PageError, match=r"records/h200/verification\.json: not JSON"):
+        repository.page(INCLUDE)
+
+
+def test_a_syntax_error_stops_the_build_with_its_line(repository: Repository) -> None:
+    repository.snippet("softmax/online.py", ONLINE + "x = (\n")
+    with pytest.raises(
+        PageError, match=r"snippets/softmax/online\.py:23: syntax error"
+    ):
+        repository.page(INCLUDE)
+
+
+def test_another_owner_of_the_fences_is_refused(repository: Repository) -> None:
+    for other in ("pymdownx.superfences", "fenced_code"):
+        md = Markdown(
+            extensions=["verified_docs.markdown", other],
+            extension_configs={"verified_docs.markdown": {"root": repository.root}},
+        )
+        with pytest.raises(PageError, match="another extension took the fences"):
+            md.convert("text")
+
+
+def test_superfences_may_come_first(repository: Repository, kernel: str) -> None:
+    md = Markdown(
+        extensions=["pymdownx.superfences", "verified_docs.markdown"],
+        extension_configs={"verified_docs.markdown": {"root": repository.root}},
+    )
+    assert blocks(md.convert(INCLUDE)) == [kernel]
+
+
+def test_an_identifier_is_of_one_tensor(repository: Repository) -> None:
+    with pytest.raises(ValueError, match="'a' is of two tensors"):
+        repository.page("", tensors={"q": {"code": ["a"]}, "k": {"code": ["a"]}})

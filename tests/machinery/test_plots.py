@@ -1,0 +1,188 @@
+"""Plots and tables of measurements."""
+
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.machinery.repository import Repository
+from verified_docs import plots
+from verified_docs.figures import FigureError
+
+PLOT = """\
+record: softmax
+title: Speed & <size>
+x: cols
+x_scale: log2
+y: fraction_of_copy
+y_label: fraction of the copy
+series: kernel
+where: {dtype: float32}
+ceiling: {value: 1, label: copy}
+"""
+TABLE = """\
+record: softmax
+rows: kernel
+columns: cols
+value: fraction_of_copy
+format: percent
+where: {dtype: float32}
+"""
+KERNELS = {
+    "softmax/online.py": {128: 0.5, 1024: 0.75, 1048576: 1.0},
+    "torch.softmax": {128: 0.25, 1024: 0.5},
+}
+
+
+def measurements() -> list[dict[str, Any]]:
+    return [
+        {"kernel": kernel, "dtype": dtype, "cols": cols, "fraction_of_copy": fraction}
+        for kernel, row in KERNELS.items()
+        for cols, fraction in row.items()
+        for dtype in ("float32", "bfloat16")
+    ]
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    repository = Repository(tmp_path)
+    repository.measure(measurements())
+    return repository
+
+
+def plot(repository: Repository, body: str = PLOT) -> ET.Element:
+    """The figure as a tree: it is well-formed."""
+    return ET.fromstring(plots.plot(repository.evidence(), body, "plot-1-"))
+
+
+def points(line: str) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+),([\d.]+)", line)]
+
+
+def test_lines_are_where_the_numbers_are(repository: Repository) -> None:
+    figure = plot(repository)
+    svg = figure.find(".//svg[@role='img']")
+    assert svg is not None
+    first, second = (
+        points(path.get("d", ""))
+        for path in svg.findall(".//g/path[@class='plot-line']")
+    )
+    ceiling = svg.find("path[@class='plot-ceiling']")
+    assert ceiling is not None
+    ((_, top),) = points(ceiling.get("d", ""))
+    # 128, 1024 and 1048576 are 2 to the 7, 10 and 20: 3 and 10 steps apart.
+    (x0, y0), (x1, y1), (x2, y2) = first
+    assert (x2 - x0) / (x1 - x0) == pytest.approx(13 / 3, rel=1e-3)
+    assert y2 == top
+    assert (plots.BOTTOM - y0) / (plots.BOTTOM - top) == pytest.approx(0.5, abs=1e-3)
+    assert [x for x, _ in second] == [x0, x1]
+    assert second[1][1] == y0
+    assert y1 < y0
+
+
+def test_a_plot_is_named_described_and_told_in_a_table(repository: Repository) -> None:
+    figure = plot(repository)
+    svg = figure.find(".//svg[@role='img']")
+    assert svg is not None
+    named = svg.get("aria-labelledby", "").split()
+    assert [svg.find(f"*[@id='{name}']").tag for name in named] == ["title", "desc"]  # type: ignore[union-attr]
+    legend = ["".join(item.itertext()) for item in figure.findall("ul/li")]
+    assert legend == list(KERNELS)
+    cells = ["".join(cell.itertext()) for cell in figure.findall(".//details//td")]
+    assert cells == [
+        "50\u00a0%",
+        "75\u00a0%",
+        "100\u00a0%",
+        "25\u00a0%",
+        "50\u00a0%",
+        "not measured",
+    ]
+    assert "".join(figure.find("figcaption").itertext()) == "Speed & <size>"  # type: ignore[union-attr]
+    marks = {
+        path.get("d") for path in figure.findall(".//ul//path[@class='plot-mark']")
+    }
+    assert len(marks) == 2
+
+
+def test_only_picks_and_orders(repository: Repository) -> None:
+    body = PLOT + "only: [torch.softmax, softmax/online.py, missing]\n"
+    legend = plot(repository, body).findall("ul/li")
+    assert ["".join(item.itertext()) for item in legend] == list(reversed(KERNELS))
+
+
+def test_a_changed_file_makes_its_line_stale(repository: Repository) -> None:
+    path = repository.root / "snippets/softmax/online.py"
+    path.write_bytes(path.read_bytes() + b"\n")
+    text = "".join(plot(repository).itertext())
+    assert "softmax/online.py (stale)" in text
+    assert "torch.softmax (stale)" not in text
+
+
+def test_a_ceiling_may_be_measured(repository: Repository) -> None:
+    body = PLOT.replace("{value: 1,", "{value: /ceilings/copy,")
+    svg = plot(repository, body).find(".//svg[@role='img']")
+    assert svg is not None
+    assert svg.find("path[@class='plot-ceiling']") is not None
+
+
+def test_one_size_makes_a_plot(repository: Repository) -> None:
+    repository.measure(measurements()[:1])
+    assert plot(repository).find(".//g/path[@class='plot-mark']") is not None
+
+
+def test_a_table(repository: Repository) -> None:
+    table = ET.fromstring(plots.table(repository.evidence(), TABLE))
+    rows = [["".join(c.itertext()) for c in row] for row in table.iter("tr")]
+    assert rows == [
+        ["kernel \\ cols", "128", "1,024", "1,048,576"],
+        ["softmax/online.py", "50\u00a0%", "75\u00a0%", "100\u00a0%"],
+        ["torch.softmax", "25\u00a0%", "50\u00a0%", "not measured"],
+    ]
+
+
+def test_nothing_measured_is_said(tmp_path: Path) -> None:
+    evidence = Repository(tmp_path).evidence()
+    for shown in (plots.plot(evidence, PLOT, "p"), plots.table(evidence, TABLE)):
+        assert '<span class="unmeasured">not yet measured</span>' in shown
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("record: softmax", "- softmax"), "its body is a YAML mapping"),
+        (("title: Speed", "title: [Speed"), "its body is not YAML"),
+        (("y_label:", "ylabel:"), "there is no option 'ylabel'"),
+        (("x: cols\n", ""), "it needs the option 'x'"),
+        (("x: cols", "x: clos"), "no measurement has 'clos'"),
+        (("log2", "log3"), "'log3' is no scale"),
+        (("where: {dtype: float32}\n", ""), "several measurements"),
+        (("{value: 1, label: copy}", "1"), "ceiling is written"),
+        (("{value: 1,", "{value: /ceilings/none,"), "is no number"),
+        (("y_label", "format: parsec\ny_label"), "'parsec' is no format"),
+    ],
+)
+def test_faults(repository: Repository, change: tuple[str, str], reason: str) -> None:
+    body = PLOT.replace(*change, 1) if change[0] != "record: softmax" else "- softmax"
+    assert body != PLOT
+    with pytest.raises(FigureError) as caught:
+        plots.plot(repository.evidence(), body, "p")
+    assert reason in str(caught.value)
+
+
+def test_sizes_that_are_no_numbers_have_no_place(repository: Repository) -> None:
+    repository.measure([item | {"cols": str(item["cols"])} for item in measurements()])
+    with pytest.raises(FigureError, match="x_scale: log2 cannot place"):
+        plot(repository)
+
+
+def test_more_lines_than_markers_are_refused(repository: Repository) -> None:
+    repository.measure(
+        [
+            {"kernel": f"k{n}", "dtype": "float32", "cols": 1, "fraction_of_copy": 1}
+            for n in range(9)
+        ]
+    )
+    with pytest.raises(FigureError, match="9 series; at most 8: use only"):
+        plot(repository)

@@ -1,0 +1,111 @@
+"""Formulas: rendered while building, spoken, and left out of the search."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.machinery.repository import KATEX, Repository
+from verified_docs.tex import Tex, TexError
+
+MACROS = {r"\m": r"\htmlClass{t-m}{m}", r"\l": r"\htmlClass{t-l}{\ell}"}
+
+
+@pytest.fixture
+def tex() -> Tex:
+    return Tex(KATEX, MACROS)
+
+
+def test_a_formula_is_html_and_mathml(tex: Tex) -> None:
+    shown = tex.render(r"\m_i < \l")
+    assert "<math " in shown
+    assert 'class="katex"' in shown
+    assert re.search(r'class="[^"]*\bt-m\b', shown)
+    assert re.search(r'class="[^"]*\bt-l\b', shown)
+    assert 'display="block"' in tex.render("x", display=True)
+
+
+@pytest.mark.parametrize(
+    ("formula", "reason"),
+    [
+        (r"\frac{1}{", "expected '}'"),
+        (r"\nope", "Undefined control sequence"),
+        (r"x^2^3", "Double superscript"),
+        ("é", "Unicode text character"),
+        (r"\href{https://example.org}{x}", "\\href is not allowed"),
+        (r"\htmlData{a=b}{x}", "\\htmlData is not allowed"),
+    ],
+)
+def test_bad_tex_is_named_with_its_reason(tex: Tex, formula: str, reason: str) -> None:
+    with pytest.raises(TexError) as caught:
+        tex.render(formula)
+    assert repr(formula) in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_a_macro_does_not_leak(tex: Tex) -> None:
+    tex.render(r"\gdef\leak{y} \leak")
+    with pytest.raises(TexError):
+        tex.render(r"\leak")
+    with pytest.raises(TexError):
+        Tex(KATEX).render(r"\lse")
+
+
+def test_katex_that_is_not_installed_is_said(tmp_path: Path) -> None:
+    with pytest.raises(TexError, match="is missing: install the npm packages"):
+        Tex(tmp_path).render("x")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Repository:
+    return Repository(tmp_path)
+
+
+def annotations(page: str) -> list[str]:
+    return re.findall(r"<annotation[^>]*>(.*?)</annotation>", page, re.DOTALL)
+
+
+CONTEXTS = {
+    "paragraph": "A $FORMULA$ in text, *and $FORMULA$ in stress*.",
+    "display": "$$\nFORMULA\n$$\n\n\\[FORMULA\\]",
+    "list": "- $FORMULA$\n\n    $$\n    FORMULA\n    $$",
+    "quote": "> $FORMULA$\n>\n> $$\n> FORMULA\n> $$",
+    "admonition": '!!! note "With $FORMULA$"\n\n    $$\n    FORMULA\n    $$',
+    "tab": '=== "A"\n\n    $FORMULA$\n\n    $$\n    FORMULA\n    $$',
+    "details": '??? question "$FORMULA$"\n\n    $FORMULA$',
+    "table": "| a | b |\n|---|---|\n| $FORMULA$ | $FORMULA$ |",
+    "html": '<div markdown="1">\n\n$FORMULA$\n\n$$\nFORMULA\n$$\n\n</div>',
+}
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_formulas_in_every_context(repository: Repository, context: str) -> None:
+    formula = r"a < b \text{ and } c > \m_i"
+    page = repository.page(CONTEXTS[context].replace("FORMULA", formula))
+    assert annotations(page) == [formula.replace("<", "&lt;").replace(">", "&gt;")] * 2
+    assert page.count("data-search-exclude") == 2
+    assert "\\(" not in page
+    assert "\\[" not in page
+    assert "arithmatex" not in page
+
+
+def test_alignment_and_what_follows_a_formula(repository: Repository) -> None:
+    page = repository.page("$$\n\\begin{aligned} a &= b \\\\ &< c \\end{aligned}\n$$")
+    assert annotations(page) == [
+        r"\begin{aligned} a &amp;= b \\ &amp;&lt; c \end{aligned}"
+    ]
+    assert "</var>, *not* lost" not in repository.page("$x$, *not* lost")
+    assert re.search(r"</var>, <em>not</em> lost", repository.page("$x$, *not* lost"))
+
+
+def test_dollars_in_code_are_no_formulas(repository: Repository) -> None:
+    assert "katex" not in repository.page("`$x$` and ```` $y$ ````, 5 $ and 6 $.")
+
+
+def test_the_search_skips_formulas(repository: Repository) -> None:
+    search = pytest.importorskip("material.plugins.search.plugin")
+    parser = search.Parser()
+    parser.feed(repository.page("# Title\n\nbefore $m_i$ after\n\n$$\nm_i\n$$\n\nend"))
+    parser.close()
+    text = " ".join("".join(section.text) for section in parser.data)
+    assert re.sub(r"<[^>]*>|\s+", " ", text).split() == ["before", "after", "end"]
