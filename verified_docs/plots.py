@@ -1,13 +1,19 @@
 """Measurements as tables and as SVG line plots, drawn at build time."""
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import yaml
 
+from verified_docs.drawing import (
+    HEIGHT,
+    MARKERS,
+    WIDTH,
+    Grid,
+    axis_titles,
+    draw,
+    number,
+)
 from verified_docs.evidence import Evidence
 from verified_docs.figures import (
     FigureError,
@@ -18,40 +24,9 @@ from verified_docs.figures import (
     unmeasured,
 )
 
-WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 72, 610, 44, 340
-MARKERS = (
-    "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",
-    "M-4.5,-4.5h9v9h-9z",
-    "M0,-6L5.5,4.5h-11z",
-    "M0,-6.5L5.5,0L0,6.5L-5.5,0z",
-    "M0,6L5.5,-4.5h-11z",
-    "M-5,-5L5,5M-5,5L5,-5",
-    "M-6,0H6M0,-6V6",
-    "M-6,-3h12v6h-12z",
-)
-SCALES: dict[str, Callable[[float], float]] = {
-    "linear": lambda value: value,
-    "log2": math.log2,
-    "log10": math.log10,
-}
 SHARED = {"record", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "x_scale", "x_label", "y_label", "ceiling"}
 TABLE = SHARED | {"rows", "columns", "value"}
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Measurements by row and column; a row whose file has changed is stale."""
-
-    rows: list[str]
-    columns: list[Any]
-    values: dict[tuple[str, Any], float]
-    stale: set[str]
-
-    def label(self, row: str) -> str:
-        """The row's name, marked if it is stale."""
-        return f"{row} (stale)" if row in self.stale else row
 
 
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
@@ -133,7 +108,7 @@ def plot(evidence: Evidence, body: str, prefix: str) -> str:
     x_label = str(options.get("x_label", options["x"]))
     y_label = str(options.get("y_label", options["y"]))
     ceiling = _ceiling(evidence, options)
-    svg = _svg(found, options.get("x_scale", "linear"), form, ceiling)
+    svg = draw(found, options.get("x_scale", "linear"), form, ceiling)
     legend = "".join(
         f'<li class="series-{n}"><svg viewBox="-14 -8 28 16" aria-hidden="true">'
         f'<path class="plot-line" d="M-14,0H14"/><path class="plot-mark" d="{mark}"/>'
@@ -149,7 +124,7 @@ def plot(evidence: Evidence, body: str, prefix: str) -> str:
         f'<desc id="{prefix}desc">Lines of {escape(y_label)} against '
         f"{escape(x_label)} for {escape(', '.join(found.rows))}. "
         f"The same numbers are in the table after the plot.</desc>"
-        f"{svg}{_axis_titles(x_label, y_label)}</svg></div>"
+        f"{svg}{axis_titles(x_label, y_label)}</svg></div>"
         f'<ul class="plot-legend">{legend}</ul>'
         f"<details><summary>Numbers of this plot</summary>{numbers}</details></figure>"
     )
@@ -166,7 +141,7 @@ def _absent(title: str) -> str:
 
 def _table(found: Grid, rows: str, columns: str, form: str, title: str) -> str:
     caption = f"<caption>{escape(title)}</caption>" if title else ""
-    head = "".join(f'<th scope="col">{_number(c)}</th>' for c in found.columns)
+    head = "".join(f'<th scope="col">{number(c)}</th>' for c in found.columns)
     body = ""
     for row in found.rows:
         cells = (found.values.get((row, column)) for column in found.columns)
@@ -201,94 +176,3 @@ def _ceiling(evidence: Evidence, options: dict[str, Any]) -> tuple[float, str] |
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise FigureError(f"the ceiling {option['value']!r} is no number")
     return value, str(option["label"])
-
-
-def _svg(
-    found: Grid, x_scale: str, form: str, ceiling: tuple[float, str] | None
-) -> str:
-    """Axes, ceiling and lines."""
-    if x_scale not in SCALES:
-        known = ", ".join(SCALES)
-        raise FigureError(f"{x_scale!r} is no scale; the scales are: {known}")
-    scale = SCALES[x_scale]
-    try:
-        positions = [scale(x) for x in found.columns]
-    except (TypeError, ValueError):
-        reason = f"x holds {found.columns}, which x_scale: {x_scale} cannot place"
-        raise FigureError(reason) from None
-    low, high = positions[0], positions[-1]
-    top = max([*found.values.values(), ceiling[0] if ceiling else 0])
-    step = _step(top)
-    limit = step * math.ceil(top / step - 1e-9)
-
-    def place_x(x: float) -> float:
-        if low == high:
-            return (LEFT + RIGHT) / 2
-        return LEFT + 16 + (RIGHT - LEFT - 32) * (scale(x) - low) / (high - low)
-
-    def place_y(y: float) -> float:
-        return BOTTOM - (BOTTOM - TOP) * y / limit
-
-    parts = []
-    for n in range(round(limit / step) + 1):
-        y = place_y(n * step)
-        parts.append(
-            f'<path class="plot-grid" d="M{LEFT},{y:.1f}H{RIGHT}"/>'
-            f'<text class="plot-text" x="{LEFT - 8}" y="{y + 5:.1f}" '
-            f'text-anchor="end">{escape(render(n * step, form))}</text>'
-        )
-    last = -math.inf
-    for x in found.columns:
-        at, text = place_x(x), _number(x)
-        parts.append(f'<path class="plot-axis" d="M{at:.1f},{BOTTOM}v5"/>')
-        if at - last > 9 * len(text):
-            parts.append(
-                f'<text class="plot-text" x="{at:.1f}" y="{BOTTOM + 21}" '
-                f'text-anchor="middle">{text}</text>'
-            )
-            last = at
-    parts.append(f'<path class="plot-axis" d="M{LEFT},{BOTTOM}H{RIGHT}"/>')
-    if ceiling:
-        y = place_y(ceiling[0])
-        parts.append(
-            f'<path class="plot-ceiling" d="M{LEFT},{y:.1f}H{RIGHT}"/>'
-            f'<text class="plot-text" x="{RIGHT}" y="{y - 6:.1f}" '
-            f'text-anchor="end">{escape(ceiling[1])}</text>'
-        )
-    for n, (row, mark) in enumerate(zip(found.rows, MARKERS, strict=False), 1):
-        points = [
-            (place_x(x), place_y(found.values[row, x]))
-            for x in found.columns
-            if (row, x) in found.values
-        ]
-        line = "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        marks = "".join(
-            f'<path class="plot-mark" d="{mark}" '
-            f'transform="translate({x:.1f},{y:.1f})"/>'
-            for x, y in points
-        )
-        parts.append(
-            f'<g class="series-{n}"><path class="plot-line" d="M{line}"/>{marks}</g>'
-        )
-    return "".join(parts)
-
-
-def _axis_titles(x_label: str, y_label: str) -> str:
-    return (
-        f'<text class="plot-text" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 12}" '
-        f'text-anchor="middle">{escape(x_label)}</text>'
-        f'<text class="plot-text" x="{LEFT - 56}" y="{TOP - 24}">'
-        f"{escape(y_label)}</text>"
-    )
-
-
-def _step(top: float) -> float:
-    """A round distance between four to eight grid lines up to `top`."""
-    if top <= 0:
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(top / 4))
-    return next(power * m for m in (1, 2, 2.5, 5, 10) if top / (power * m) <= 6)
-
-
-def _number(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int | float) else escape(str(value))

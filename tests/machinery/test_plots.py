@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.machinery.repository import Repository
-from verified_docs import plots
+from verified_docs import drawing, plots
 from verified_docs.figures import FigureError
 
 PLOT = """\
@@ -76,7 +76,9 @@ def test_lines_are_where_the_numbers_are(repository: Repository) -> None:
     (x0, y0), (x1, y1), (x2, y2) = first
     assert (x2 - x0) / (x1 - x0) == pytest.approx(13 / 3, rel=1e-3)
     assert y2 == top
-    assert (plots.BOTTOM - y0) / (plots.BOTTOM - top) == pytest.approx(0.5, abs=1e-3)
+    assert (drawing.BOTTOM - y0) / (drawing.BOTTOM - top) == pytest.approx(
+        0.5, abs=1e-3
+    )
     assert [x for x, _ in second] == [x0, x1]
     assert second[1][1] == y0
     assert y1 < y0
