@@ -23,7 +23,7 @@ class TestTiles(SoftmaxTests):
     )
 
     def test_refuses_a_tile_that_is_too_large(self, device: str) -> None:
-        with pytest.raises(ValueError, match="^block_rows .* block_cols is 131072;"):
+        with pytest.raises(ValueError, match=r"^block_rows .* block_cols is 131072;"):
             tiles.softmax(
                 torch.zeros((2, 3), device=device), block_rows=512, block_cols=256
             )
