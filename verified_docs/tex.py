@@ -1,5 +1,6 @@
 """TeX to HTML and MathML at build time, by KaTeX in an embedded JavaScript engine."""
 
+import atexit
 import functools
 import json
 from pathlib import Path
@@ -50,6 +51,8 @@ def _engine(katex: Path) -> MiniRacer:
     if not script.is_file():
         raise TexError(f"{script} is missing: install the npm packages")
     engine = MiniRacer()
+    # Freed when the interpreter is half gone, it waits for ever for its own thread.
+    atexit.register(engine.close)
     engine.eval(script.read_text(encoding="utf-8"))
     engine.eval(f"var render = {RENDER}")
     return engine
