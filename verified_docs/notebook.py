@@ -12,8 +12,9 @@ A builder that ignores hooks shows mkdocs-jupyter's own HTML, which the check re
 import json
 import re
 import sys
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from html import escape
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
 from verified_docs import snippets
+
+TEXT = "text/plain"
 
 
 class NotebookError(ValueError):
@@ -74,20 +77,25 @@ def outputs(html: str) -> dict[str, str]:
                 reason = f"it wrote to standard error: {part.get_text().strip()}"
                 raise NotebookError(name, reason)
         if parts:
-            body = "\n".join(map(_show, parts))
-            found[name] = f'<div class="cell-output">\n{body}\n</div>'
+            found[name] = f'<div class="cell-output">\n{_show(parts)}\n</div>'
     return found
 
 
-def _show(output: Tag) -> str:
-    if output["data-mime-type"] != "text/plain":
-        return output.decode_contents().strip()
-    text = escape(output.get_text().strip("\n") + "\n", quote=False)
-    return (
-        '<figure class="snippet output"><figcaption><span class="snippet-name">Output, '
-        'computed when this page was built</span></figcaption><div class="highlight">'
-        f'<pre><code class="language-text">{text}</code></pre></div></figure>'
-    )
+def _show(parts: Iterable[Tag]) -> str:
+    """Neighbouring texts in one block: a cell may print in several messages."""
+    shown = []
+    for text, group in groupby(parts, lambda part: part["data-mime-type"] == TEXT):
+        if not text:
+            shown += [part.decode_contents().strip() for part in group]
+            continue
+        lines = "".join(part.get_text().strip("\n") + "\n" for part in group)
+        shown.append(
+            '<figure class="snippet output"><figcaption><span class="snippet-name">'
+            "Output, computed when this page was built</span></figcaption>"
+            '<div class="highlight"><pre><code class="language-text">'
+            f"{escape(lines, quote=False)}</code></pre></div></figure>"
+        )
+    return "\n".join(shown)
 
 
 def compose(notebook: dict[str, Any], folder: Path, shown: Container[str]) -> str:

@@ -17,7 +17,8 @@ value = 6 * 7
 # --8<-- [end:one]
 
 # --8<-- [start:two]
-print(f"<{value}>")
+print(f"<{value}>", flush=True)
+print("second")
 # --8<-- [end:two]
 
 # --8<-- [start:three]
@@ -99,7 +100,7 @@ def test_executed_page_is_like_any_other(site: Path) -> None:
     result = build(site)
     assert result.returncode == 0, result.stderr
     page = (site / "site/page/index.html").read_text()
-    assert "&lt;42&gt;" in page
+    assert ">&lt;42&gt;\nsecond\n</code>" in page
     assert '<p class="plot">drawn</p>' in page
     assert 'href=".."' in page or 'href="../"' in page
     assert 'content="told"' in page
