@@ -65,6 +65,7 @@ class VerifiedDocs(Extension):
         inline = Directive(DIRECTIVE, md, self.site)
         md.inlinePatterns.register(inline, "verified-directive", 189.95)
         md.treeprocessors.register(NoIndentedCode(md), "verified-indented", 31)
+        md.treeprocessors.register(Steps(md), "verified-steps", 9)
         md.treeprocessors.register(TexTreeprocessor(md, tex), "verified-tex", 6)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
 
@@ -193,6 +194,33 @@ class Directive(InlineProcessor):
         evidence = self.site.evidence
         names = snippets.names(evidence.sources)
         return badge.summary([evidence.status(name) for name in names])
+
+
+class Steps(Treeprocessor):
+    """Lets a step of an algorithm name its line of code at the end of its own line.
+
+    attr_list wants {: data-line="rescale" } on a line below.
+    """
+
+    STEP = re.compile(r'\s*\{:?\s*data-line="([^"]*)"\s*\}\s*$')
+    BLOCKS = frozenset(("p", "ul", "ol", "div", "figure", "table", "blockquote"))
+
+    def run(self, root: Element) -> None:
+        """Turn the text into an attribute."""
+        for element in root.iter():
+            if element.tag in ("li", "p"):
+                self._step(element)
+
+    def _step(self, element: Element) -> None:
+        owner, place = element, "text"
+        for child in element:
+            if child.tag in self.BLOCKS:
+                break
+            owner, place = child, "tail"
+        text = getattr(owner, place) or ""
+        if match := self.STEP.search(text):
+            setattr(owner, place, text[: match.start()])
+            element.set("data-line", match[1])
 
 
 class NoIndentedCode(Treeprocessor):

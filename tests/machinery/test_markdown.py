@@ -99,9 +99,25 @@ def test_identifiers_and_lines_are_marked(repository: Repository) -> None:
     assert text == "    l_i = l_i * math.exp(\n        -m_i,\n    )\n"
 
 
-def test_a_step_of_an_algorithm_names_its_line(repository: Repository) -> None:
-    page = repository.page('1. Rescale $\\l_i$\n{: data-line="rescale" }')
-    assert '<li data-line="rescale">' in page or '<p data-line="rescale">' in page
+@pytest.mark.parametrize(
+    ("step", "tag"),
+    [
+        ('1. Rescale $x$.\n{: data-line="rescale" }', "li"),
+        ('1. Rescale $x$. {: data-line="rescale" }', "li"),
+        ('- Rescale. {: data-line="rescale" }\n\n    - deeper', "p"),
+        ('- Rescale $x$ {: data-line="rescale" }\n    - deeper', "li"),
+        ('- one\n\n- Rescale $x$ {: data-line="rescale" }\n\n- three', "p"),
+        ('!!! note\n\n    - Rescale *it* {: data-line="rescale" }', "li"),
+    ],
+)
+def test_a_step_of_an_algorithm_names_its_line(
+    repository: Repository, step: str, tag: str
+) -> None:
+    page = repository.page(step)
+    assert page.count('data-line="rescale"') == 1
+    assert re.search(r'<(li|p) data-line="rescale">\s*(<p>)?Rescale', page)
+    assert f'<{tag} data-line="rescale">' in page
+    assert "{:" not in page
 
 
 def test_a_difference_is_computed(repository: Repository) -> None:

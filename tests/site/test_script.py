@@ -1,0 +1,106 @@
+"""The script on a page of its own: copying, linked lines, what scrolls."""
+
+import textwrap
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.machinery.repository import ONLINE, Repository
+
+SCRIPT = Path(__file__).parents[2] / "docs/assets/javascripts/verified.mjs"
+ADDRESS = "http://localhost/"  # A clipboard needs a secure context.
+TEXT = """\
+```python
+--8<-- "softmax/online.py:kernel"
+```
+
+1. Begin.
+2. Rescale. {: data-line="rescale" }
+
+```console
+$ make serve
+serving at some address
+$ make test
+```
+
+$$
+ROOM
+$$
+"""
+
+
+@pytest.fixture
+def shown(page: Page, tmp_path: Path) -> Page:
+    """The text as a page; ROOM is a formula too wide for it."""
+    repository = Repository(tmp_path)
+    repository.snippet("softmax/online.py", ONLINE.replace("\n", "\r\n").encode())
+    body = repository.page(TEXT.replace("ROOM", " + ".join(["x"] * 200)))
+    style = "div.math { overflow-x: auto } .visually-hidden { position: absolute }"
+    html = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>t</title>
+        <style>{style}</style>{body}<script type="module" src="verified.mjs"></script>
+        """
+    page.route(
+        f"{ADDRESS}**", lambda route: route.fulfill(body=html, content_type="text/html")
+    )
+    page.route(f"{ADDRESS}verified.mjs", lambda route: route.fulfill(path=SCRIPT))
+    page.goto(ADDRESS)
+    page.wait_for_selector("button[data-copy]:visible")
+    return page
+
+
+def clipboard(page: Page) -> str:
+    return str(page.evaluate("navigator.clipboard.readText()"))
+
+
+def test_copying_the_file_keeps_its_line_ends(shown: Page) -> None:
+    shown.click("button[data-copy=file]")
+    shown.wait_for_selector("button[data-state=done]")
+    assert clipboard(shown) == ONLINE.replace("\n", "\r\n")
+
+
+def test_copying_is_seen_and_said_and_passes(shown: Page) -> None:
+    button = shown.locator("button[data-copy=block]").first
+    label = button.text_content()
+    button.click()
+    shown.wait_for_selector("button[data-state=done]")
+    assert button.text_content() == "Copied"
+    said = shown.locator("[aria-live=polite]").text_content()
+    assert said == "Copied: Copy block: softmax/online.py, kernel"
+    shown.wait_for_selector("button[data-state=done]", state="detached")
+    assert button.text_content() == label
+    assert clipboard(shown) == textwrap.dedent(clipboard(shown))
+
+
+def test_a_refused_clipboard_is_said(shown: Page) -> None:
+    shown.evaluate("void (navigator.clipboard.writeText = () => Promise.reject())")
+    button = shown.locator("button[data-copy=block]").first
+    button.click()
+    shown.wait_for_selector("button[data-state=failed]")
+    assert button.text_content() == "Could not copy"
+
+
+def test_only_the_commands_of_a_console_are_copied(shown: Page) -> None:
+    shown.click("button[data-copy=plain]")
+    shown.wait_for_selector("button[data-state=done]")
+    assert clipboard(shown) == "make serve\nmake test\n"
+
+
+@pytest.mark.parametrize("first", ["li", "code span"])
+def test_a_step_and_its_line_show_each_other(shown: Page, first: str) -> None:
+    pointed = shown.locator(f"{first}[data-line=rescale]")
+    linked = shown.locator("[data-linked]")
+    pointed.hover()
+    assert linked.count() == 2
+    shown.mouse.move(0, 0)
+    assert linked.count() == 0
+    pointed.focus()
+    assert linked.count() == 2
+    pointed.evaluate("element => element.blur()")
+    assert linked.count() == 0
+
+
+def test_only_what_scrolls_takes_the_keyboard(shown: Page) -> None:
+    shown.wait_for_selector("div.math[tabindex='0']")
+    shown.evaluate("document.querySelector('div.math').style.width = '999999px'")
+    shown.wait_for_selector("div.math:not([tabindex])")
