@@ -111,10 +111,11 @@ def block(
     """A preformatted text: an include, a difference, an output, or plain."""
     text = node.text()
     frame = next((n for n in node.ancestors() if "snippet" in n.classes), None)
+    if node.within(".cell-output") and is_notebook(page):
+        return
     if frame is None:
-        if not (node.within(".cell-output") and is_notebook(page)):
-            reason = f"code that is no include of a snippet: {short(text)}"
-            yield page.fault(node, reason, text)
+        reason = f"code that is no include of a snippet: {short(text)}"
+        yield page.fault(node, reason, text)
     elif "data-snippet" in frame.attrs:
         yield from include(site, page, frame, text, shown)
     elif "data-from" in frame.attrs:

@@ -4,9 +4,7 @@ import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
-VOID = frozenset(
-    "area base br col embed hr img input link meta source track wbr".split()  # noqa: SIM905
-)
+VOID = re.compile(r"area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr")
 KATEX = re.compile(r'<span class="katex-html"[^>]*>')
 TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
 
@@ -82,13 +80,13 @@ class Builder(HTMLParser):
         values = {name: value or "" for name, value in reversed(attrs)}
         node = Node(tag, values, self.top, self.getpos()[0])
         self.top.children.append(node)
-        if tag not in VOID:
+        if not VOID.fullmatch(tag):
             self.top = node
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)
         # In HTML the slash closes nothing; inside an SVG or a formula it does.
-        if tag not in VOID and self.top.within("svg", "math"):
+        if not VOID.fullmatch(tag) and self.top.within("svg", "math"):
             self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:

@@ -1,5 +1,6 @@
 """Links, anchors, images, and everything that a browser would fetch."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -10,25 +11,9 @@ from verified_docs.check.dom import Node
 from verified_docs.check.site import Finding, Page, Site
 
 # Links that name another page without fetching it.
-QUIET = frozenset(
-    [
-        "alternate",
-        "author",
-        "bookmark",
-        "canonical",
-        "external",
-        "help",
-        "license",
-        "me",
-        "next",
-        "nofollow",
-        "noopener",
-        "noreferrer",
-        "prev",
-        "search",
-        "tag",
-        "terms-of-service",
-    ]
+QUIET = re.compile(
+    r"alternate|author|bookmark|canonical|external|help|license|me|next|"
+    r"nofollow|noopener|noreferrer|prev|search|tag|terms-of-service"
 )
 FETCHED = {
     "audio": ("src",),
@@ -75,8 +60,9 @@ NAMESPACES = "http://www.w3.org/"
 def check(site: Site) -> Iterator[Finding]:
     """Faults in links, anchors, images, ids and fetched addresses."""
     ids = {page.file: page.ids for page in site.pages}
+    seen: set[str] = set()
     for page in site.pages:
-        yield from anchors(site, page, ids)
+        yield from anchors(site, page, ids, seen)
         yield from fetches(site, page)
         yield from images(page)
         yield from duplicates(page)
@@ -121,31 +107,54 @@ def normal(path: Path) -> list[str]:
 
 
 def anchors(
-    site: Site, page: Page, ids: dict[Path, dict[str, list[Node]]]
+    site: Site, page: Page, ids: dict[Path, dict[str, list[Node]]], seen: set[str]
 ) -> Iterator[Finding]:
-    """Broken internal links and anchors, whoever wrote them."""
+    """Broken internal links and anchors, whoever wrote them.
+
+    Of the theme's links, which all pages have, `seen` lets the first one through.
+    """
+    article = set(page.article.walk())
     for node in page.nodes:
         if node.tag not in ("a", "area"):
             continue
         url = node.attrs.get("href", node.attrs.get("xlink:href"))
         if not url or FOREIGN.match(url) or urlsplit(url).scheme in LOCAL_SCHEMES:
             continue
-        texts = (url, urlsplit(url).fragment or url, node.text())
         target, fragment, wrong = resolve(site, page, url)
-        if target is None:
-            yield page.fault(node, f"link {url!r} {wrong}", *texts)
-        elif fragment and target in ids and fragment not in ids[target]:
-            where = site.relative(target)
-            yield page.fault(
-                node, f"link {url!r}: {where} has no anchor {fragment!r}", *texts
-            )
+        if target and not (fragment and target in ids and fragment not in ids[target]):
+            continue
+        if target:
+            wrong = f"has no anchor {fragment!r} in {site.relative(target)}"
+        if node not in article:
+            key = "/".join(normal(page.file.parent / url))
+            if key in seen:
+                continue
+            seen.add(key)
+        texts = (*as_written(site, page, url), url, node.text())
+        yield page.fault(node, f"link {url!r} {wrong}", *texts)
+
+
+def as_written(site: Site, page: Page, url: str) -> Iterator[str]:
+    """How a source may have written a link that was built into this address."""
+    parts = urlsplit(url)
+    if page.source is None:
+        return
+    target = "/".join(normal(page.file.parent / unquote(parts.path)))
+    here = (site.root / page.source.path).parent.relative_to(site.docs)
+    path = os.path.relpath(target, site.built / here).removesuffix("/index.html")
+    for suffix in (".md", ".ipynb", "/index.md"):
+        if parts.fragment:
+            yield f"{path}{suffix}#{parts.fragment}"
+        yield path + suffix
+    if parts.fragment:
+        yield f"#{parts.fragment}"
 
 
 def addresses(node: Node) -> Iterator[str]:
     """What a browser fetches for this element."""
     if node.tag == "link":
         rel = set(node.attrs.get("rel", "").lower().split())
-        if rel and rel <= QUIET:
+        if rel and all(map(QUIET.fullmatch, rel)):
             return
     for name in FETCHED.get(node.tag, ()):
         value = node.attrs.get(name, "")
@@ -219,6 +228,10 @@ def stylesheet(site: Site, path: Path) -> Iterator[Finding]:
             reason = f"fetches {url!r} from another host"
             yield Finding(origin(site, path), line, reason)
         elif url and not url.startswith(("#", "data:")):
+            before = text[: match.start()]
+            declaration = before[max(before.rfind(";"), before.rfind("{")) :]
+            if "url(" in declaration:  # A format for older browsers.
+                continue
             target = Path(*normal(path.parent / unquote(urlsplit(url).path)))
             if not target.is_file():
                 reason = f"fetches {url!r}, which leads to no file of the site"

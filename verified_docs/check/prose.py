@@ -6,42 +6,10 @@ from collections.abc import Iterator
 from verified_docs.check.dom import Node
 from verified_docs.check.site import GAP, Block, Finding, Page, Site
 
-INLINE = frozenset(
-    [
-        "a",
-        "abbr",
-        "b",
-        "bdi",
-        "bdo",
-        "big",
-        "cite",
-        "code",
-        "data",
-        "del",
-        "dfn",
-        "em",
-        "font",
-        "i",
-        "img",
-        "ins",
-        "kbd",
-        "label",
-        "mark",
-        "math",
-        "q",
-        "s",
-        "samp",
-        "small",
-        "span",
-        "strong",
-        "sub",
-        "sup",
-        "time",
-        "tspan",
-        "u",
-        "var",
-        "wbr",
-    ]
+INLINE = re.compile(
+    r"a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|img|ins|"
+    r"kbd|label|mark|math|q|s|samp|small|span|strong|sub|sup|time|"
+    r"tspan|u|var|wbr"
 )
 # Not prose: code, rendered mathematics, and figures that name their source.
 # (".measured" and its like are verified elsewhere, against the records.)
@@ -56,6 +24,8 @@ SOURCED = (
     ".measurements",
     ".plot",
     ".cell-output",
+    ".no-record",
+    ".verified-summary",
 )
 MATH = re.compile(
     r"\\[(\[].*|\\[)\]]|\$\$.*|(?<![\w$])\$(?=[^\s$])[^$]*[^\s$]\$(?![\w$])|\\[a-zA-Z]{2,}",
@@ -72,10 +42,10 @@ DIRECTIVE = re.compile(
     r"|\[TOC\]",
     re.MULTILINE,
 )
-NUMBER = (
-    r"(?<![\w.,^])(?:\d+(?:[.,\u202f]\d+)*(?:e[+-]?\d+)?"
-    r"|(?i:two|three|four|five|six|seven|eight|nine|ten|twenty|fifty|a hundred"
-    r"|hundreds of|a thousand|thousands of))"
+NUMBER = r"(?<![\w.,^])\d+(?:[.,\u202f]\d+)*(?:e[+-]?\d+)?"
+COUNT = (
+    r"\b(?i:two|three|four|five|six|seven|eight|nine|ten|twenty|fifty|a hundred"
+    r"|hundreds of|a thousand|thousands of|many|several)"
 )
 FASTER = (
     r"(?:as\s+)?(?:fast|slow|quick|long|much time)\w*|quicker|faster|slower|sooner"
@@ -85,17 +55,19 @@ FASTER = (
 TIMES = r"[x\u00d7]"
 MEASUREMENT = re.compile(
     rf"{NUMBER}(?:[\s-]{{0,2}}(?:"
-    r"(?:[mnuµμ]s|GHz|MHz)\b"
+    r"(?:[mnu\u00b5\u03bc]s|GHz|MHz)\b"
     r"|(?:milli|micro|nano)?-?seconds?\b|minutes?\b"
-    r"|[kKMGTP]?i?(?:B|bytes?|[bB]its?|FLOPs?|flops?)(?:\s?/\s?s\b|\sper\ssecond|\sa\ssecond)"
+    r"|[kKMGTP]?i?(?:B|bytes?|[bB]its?|FLOPs?|flops?)"
+    r"(?:\s?/\s?s\b|\s(?:per|a)\ssecond)"
     r"|[MGTP]FLOPS\b"
     r"|%|per\s?cent\b"
-    rf"|(?:times|{TIMES}|-?fold)\s*(?:{FASTER})\b"
+    rf"|(?:times|{TIMES})\s*(?:{FASTER})\b"
     r"|-?fold\b"
     r")"
     r"|\s+s\b(?!')"
     rf"|{TIMES}(?![\w\u00d7])(?!\s*\d))"
-    rf"|\b(?i:twice|half|double)\s+(?:{FASTER})"
+    rf"|{COUNT}\s+times\s+(?:{FASTER})\b"
+    rf"|\b(?i:twice|half|double)\s+(?:{FASTER})\b"
     r"|\b(?:off|wrong|differs?)\s+by\s+(?:about\s+)?\d*\.\d+"
     r"|\berrors?\s+(?:of|is|was|are|reaches|stays|about|below|under)"
     r"\s+(?:about\s+|below\s+|under\s+|at most\s+)?\d+(?:\.\d+|(?:\.\d+)?e-?\d+)"
@@ -130,7 +102,7 @@ def blocks(root: Node, *silent: str) -> Iterator[Block]:
         if node.tag in tags or not classes.isdisjoint(node.classes):
             parts.append(GAP)
             return
-        inline = node.tag in INLINE
+        inline = INLINE.fullmatch(node.tag)
         if not inline:
             yield from flush()
         for child in node.children:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from verified_docs import records, snippets
 from verified_docs.check.dom import Node, parse
@@ -92,7 +92,7 @@ class Source:
         letters, lines = self.squeezed
         for text in texts:
             wanted = squeeze(text)
-            for length in (len(wanted), 60, 30, 15):
+            for length in (len(wanted), 60, 30):
                 at = letters.find(wanted[:length]) if wanted else -1
                 if at >= 0:
                     return lines[at]
@@ -286,7 +286,7 @@ class Site:
                 yield str(entry)
 
 
-class Loader(yaml.SafeLoader):  # type: ignore[misc]
+class Loader(yaml.SafeLoader):
     """YAML as MkDocs writes it: tags other than !ENV mean nothing to the check."""
 
 

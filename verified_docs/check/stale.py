@@ -8,7 +8,7 @@ from verified_docs.check.prose import SILENT, SOURCED, attributes, short
 from verified_docs.check.site import Finding, Page, Site, Source, squeeze
 
 # What stands in a page and not in its source, and the reverse.
-MADE = (*SILENT, *SOURCED, "svg", "button", ".headerlink", ".footnote-backref")
+MADE = (*SILENT, *SOURCED, ".snippet", "svg", ".headerlink", ".footnote-backref")
 FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 FENCE = re.compile(r"^([ \t>]*(?:[-*+]|\d+\.)?[ \t>]*)(`{3,}|~{3,})")
 NOT_SHOWN = (
@@ -17,7 +17,7 @@ NOT_SHOWN = (
     re.compile(r"\$\$.*?\$\$", re.DOTALL),
     re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL),
     re.compile(r"(?<![\\$])\$[^$]+\$"),
-    re.compile(r"\\[(\[].*?\\[)\]", re.DOTALL),
+    re.compile(r"\\[(\[].*?\\[)\]]", re.DOTALL),
     re.compile(r"\]\([^)]*\)|\]\[[^\]]*\]|\[\^[^\]]*\]"),
     re.compile(r"</?[a-zA-Z][^>]*>|<[^>\s]+[:@][^>]*>"),
     re.compile(r"\{[^}]*\}"),
