@@ -27,6 +27,7 @@ import pytest
 from verified_docs import records
 
 DEMO_SECONDS = 300
+LEFT_OUT = ("big", "demo", "leaves_tensors")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -47,8 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         const=4,
         default=0,
         metavar="CASES",
-        help="run at most CASES (4) of each parametrised test, and none marked big: "
-        "for slow tools such as compute-sanitizer; records nothing",
+        help="run at most CASES (4) of each parametrised test, and none marked big, "
+        "demo or leaves_tensors: for compute-sanitizer; records nothing",
     )
 
 
@@ -300,14 +301,14 @@ class Collector:
 
 
 def thinned(items: list[pytest.Item], most: int) -> set[pytest.Item]:
-    """At most `most` cases of each test, none of those marked big.
+    """At most `most` cases of each test, none of those that --thin leaves out.
 
     The choice looks random, so that it covers all values of each parameter, but is the
     same each time.
     """
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if not item.get_closest_marker("big"):
+        if not any(item.get_closest_marker(marker) for marker in LEFT_OUT):
             groups.setdefault(item.nodeid.split("[")[0], []).append(item)
 
     def shuffled(item: pytest.Item) -> bytes:
@@ -324,6 +325,7 @@ class Progress:
     """The run of one mirrored module so far.
 
     Attributes:
+        test: the test module.
         sha256, test_sha256: the files as the session found them.
         done: the tests that finished and passed, or were skipped.
         failed: the tests that did not pass.
@@ -333,6 +335,7 @@ class Progress:
         recorded: the entry is written.
     """
 
+    test: str
     sha256: str
     test_sha256: str
     done: set[str] = field(default_factory=set)
@@ -365,10 +368,12 @@ class Recorder:
 
     def pytest_sessionstart(self) -> None:
         """Hash every snippet and test, before any of them is imported."""
-        for folder in ("snippets", "tests/snippets"):
-            for path in (self.root / folder).rglob("*.py"):
-                name = path.relative_to(self.root).as_posix()
-                self.hashes[name] = records.file_hash(path)
+        for path in (self.root / "snippets").rglob("*.py"):
+            name = path.relative_to(self.root).as_posix()
+            self.hashes[name] = records.file_hash(path)
+        for path in (self.root / "tests/snippets").rglob("test_*.py"):
+            name = path.relative_to(self.root).as_posix()
+            self.hashes[name] = records.test_hash(self.root, name)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A module that cannot be imported has failed."""
@@ -380,8 +385,9 @@ class Recorder:
         """A test starts: from now on its snippet stands or falls."""
         snippet = self._snippet(nodeid)
         if snippet and snippet not in self.progress:
+            test = nodeid.split("::")[0]
             self.progress[snippet] = Progress(
-                self.hashes[f"snippets/{snippet}"], self.hashes[nodeid.split("::")[0]]
+                test, self.hashes[f"snippets/{snippet}"], self.hashes[test]
             )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -391,6 +397,8 @@ class Recorder:
             return
         progress = self.progress[snippet]
         case = report.nodeid.split("::", 1)[1]
+        if str(report.when) == "???" and case in progress.done:
+            return  # xdist: the worker went down, but only after this test
         if report.failed:
             progress.failed.add(case)
             self._lose(snippet, f"{case} failed")
@@ -405,7 +413,7 @@ class Recorder:
                     _keep_largest(progress.errors, case, *value)
             size: int = report.module_size
             if len(progress.done) == size and not progress.failed:
-                self._record(snippet, report.nodeid.split("::")[0], progress)
+                self._record(snippet, progress)
 
     def pytest_sessionfinish(self) -> None:
         """What was started and did not end well, or was edited, loses its entry."""
@@ -441,25 +449,22 @@ class Recorder:
         return snippet if known else None
 
     def _unchanged(self, snippet: str, progress: Progress) -> bool:
-        test = self.root / "tests/snippets" / snippet
-        test = test.with_name(f"test_{test.name}")
-        files = {
-            self.root / "snippets" / snippet: progress.sha256,
-            test: progress.test_sha256,
-        }
-        return all(
-            path.is_file() and records.file_hash(path) == sha256
-            for path, sha256 in files.items()
+        path = self.root / "snippets" / snippet
+        now = records.test_hash(self.root, progress.test)
+        return (
+            path.is_file()
+            and records.file_hash(path) == progress.sha256
+            and now == progress.test_sha256
         )
 
-    def _record(self, snippet: str, test: str, progress: Progress) -> None:
+    def _record(self, snippet: str, progress: Progress) -> None:
         if not self._unchanged(snippet, progress):
             self._lose(snippet, "a file changed during the run")
             return
         self.environment = self.environment or environment()
         entry = records.Entry(
             sha256=progress.sha256,
-            test=test,
+            test=progress.test,
             test_sha256=progress.test_sha256,
             cases=len(progress.done - progress.skipped.keys()),
             skipped=[f"{case}: {why}" for case, why in progress.skipped.items()],

@@ -63,7 +63,7 @@ class Entry:
     Attributes:
         sha256: of the snippet file.
         test: path of the test module, relative to the root.
-        test_sha256: of the test module.
+        test_sha256: of the test module, see `test_hash`.
         cases: how many test cases passed.
         skipped: `case: reason` for each one that did not run.
         errors: the largest error for each dtype.
@@ -82,13 +82,14 @@ class Entry:
 
     def state(self, root: Path, snippet: str) -> State:
         """FRESH while the snippet and its tests are what they were, else STALE."""
-        for path, sha256 in (
-            (root / "snippets" / snippet, self.sha256),
-            (root / self.test, self.test_sha256),
-        ):
-            if not path.is_file() or file_hash(path) != sha256:
-                return State.STALE
-        return State.FRESH
+        path, test = root / "snippets" / snippet, root / self.test
+        same = (
+            path.is_file()
+            and test.is_file()
+            and file_hash(path) == self.sha256
+            and test_hash(root, self.test) == self.test_sha256
+        )
+        return State.FRESH if same else State.STALE
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,32 @@ class Benchmark:
 def file_hash(path: Path) -> str:
     """SHA-256 of a file's bytes, as hexadecimal digits."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_hash(root: Path, test: str) -> str:
+    """SHA-256 of a test module and of the modules below tests/snippets it imports.
+
+    Without such imports it is the hash of the file.
+    """
+    files, found = [root / test], set()
+    digest = hashlib.sha256()
+    while files:
+        path = files.pop(0)
+        if path not in found and path.is_file():
+            found.add(path)
+            digest.update(path.read_bytes())
+            files += [root / name for name in _shared(path)]
+    return digest.hexdigest()
+
+
+def _shared(path: Path) -> list[str]:
+    """The files below tests/snippets that a module imports, sorted."""
+    imported = re.findall(
+        r"^\s*(?:from|import)\s+(tests\.snippets\.[\w.]+)",
+        path.read_text(encoding="utf-8", errors="replace"),
+        re.MULTILINE,
+    )
+    return sorted({f"{name.replace('.', '/')}.py" for name in imported})
 
 
 def slug(gpu: str) -> str:

@@ -99,6 +99,27 @@ def test_fresh_until_a_byte_changes(
     assert record.state(root, "part/other.py") is State.MISSING
 
 
+def test_what_a_test_module_shares_with_others_is_part_of_it(root: Path) -> None:
+    test = "tests/snippets/part/test_code.py"
+    for name, text in {
+        test: "import os\nfrom tests.snippets.part.cases import A\n",
+        "tests/snippets/part/cases.py": "import tests.snippets.part.more\n",
+        "tests/snippets/part/more.py": "from tests.snippets.part.cases import A\n",
+    }.items():
+        (root / name).write_text(text)
+    before = records.test_hash(root, test)
+    assert before != records.file_hash(root / test)
+    for name in ("cases", "more"):
+        path = root / f"tests/snippets/part/{name}.py"
+        text = path.read_text()
+        path.write_text(text + "\n")
+        assert records.test_hash(root, test) != before
+        path.write_text(text)
+    assert records.test_hash(root, test) == before
+    (root / test).write_text("import os\n")
+    assert records.test_hash(root, test) == records.file_hash(root / test)
+
+
 def test_a_record_cut_short_at_any_byte_is_refused_by_name(path: Path) -> None:
     whole = path.read_bytes()
     for length in range(0, len(whole) - 2, 7):

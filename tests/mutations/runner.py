@@ -9,8 +9,10 @@ import multiprocessing
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -155,11 +157,27 @@ class Tree:
 
 
 class _FirstFailure:
-    """A pytest plugin: the first test that fails, and how."""
+    """A pytest plugin: soon the first test that fails, and how it does."""
 
     def __init__(self) -> None:
         self.test = ""
         self.exceptions: list[str] = []
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """One case of each test, then another of each, and so on.
+
+        Most mutants show in many cases of a few tests. Properties take long and go
+        last.
+        """
+        rounds: dict[pytest.Item, tuple[bool, int]] = {}
+        seen: Counter[str] = Counter()
+        for item in sorted(items, key=lambda i: sha256(i.nodeid.encode()).digest()):
+            test = item.nodeid.split("[")[0]
+            is_property = hasattr(getattr(item, "obj", None), "hypothesis")
+            rounds[item] = is_property, seen[test]
+            seen[test] += 1
+        items.sort(key=rounds.__getitem__)
 
     def pytest_exception_interact(
         self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo
@@ -198,6 +216,8 @@ def _child(folder: Path, nodeid: str, log: Path, send: Connection) -> None:
             nodeid,
             "-x",
             "-q",
+            "-W",
+            "ignore::pytest.PytestAssertRewriteWarning",
             "-p",
             "no:cacheprovider",
             "-p",

@@ -1,0 +1,122 @@
+"""The fixtures of tests/snippets at work, on a snippet that leaves its tensors."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import triton
+
+ROOT = Path(__file__).parents[2]
+SNIPPET = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(y_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(y_ptr + offs, 1.0, offs < n)
+
+def ones(n, more=0):
+    y = torch.empty(n)
+    kernel[(1,)](y, n + more, BLOCK=16)
+    return y
+
+print("ran")
+"""
+TESTS = """
+import pytest
+import torch
+from hypothesis import given, settings, strategies as st
+from snippets.part import ones
+from tests.harness.bounds import OutOfBounds
+
+@pytest.mark.leaves_tensors
+def test_marked_and_caught():
+    ones.ones(9, 1)
+
+@pytest.mark.leaves_tensors
+def test_marked_but_sound():
+    ones.ones(9)
+
+def test_unmarked():
+    ones.ones(9, 1)
+
+def test_expected():
+    with pytest.raises(OutOfBounds):
+        ones.ones(9, 1)
+
+def test_guard():
+    y = torch.empty(4)
+    torch.zeros(0).set_(y.untyped_storage(), y.storage_offset() + 4, (1,)).zero_()
+
+def test_guard_of_the_test_before_is_whole():
+    assert torch.empty(4).isnan().all()
+
+@given(n=st.integers(1, 9))
+def test_property(device, check_accuracy, guarded, n):
+    one = guarded(torch.ones(n, device=device))
+    check_accuracy(ones.ones(n), one.double(), one)
+
+def test_wrong(check_accuracy):
+    check_accuracy(ones.ones(2), torch.zeros(2).double(), torch.zeros(2))
+
+@pytest.mark.gpu
+def test_gpu():
+    pass
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name in ("tests/harness", "tests/snippets/conftest.py", "tests/conftest.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    for name, text in {
+        "pyproject.toml": (ROOT / "pyproject.toml").read_text("utf-8"),
+        "tests/__init__.py": "",
+        "snippets/part/ones.py": SNIPPET,
+        "tests/snippets/part/test_ones.py": TESTS,
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    return tmp_path
+
+
+@pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
+def test_what_they_catch_and_what_they_let_through(
+    tree: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tree)
+    result = pytester.runpytest_subprocess(
+        f"--rootdir={tree}", "-c", str(tree / "pyproject.toml"), "-rA", "tests"
+    )
+    outcomes = {
+        line.split(" - ")[0].replace("tests/snippets/part/test_ones.py::", "")
+        for line in result.outlines
+        if line.startswith(("PASSED", "FAILED", "ERROR"))
+    }
+    assert outcomes == {
+        "PASSED test_marked_and_caught",
+        "FAILED test_marked_but_sound",
+        "FAILED test_unmarked",
+        "PASSED test_expected",
+        "PASSED test_guard",
+        "ERROR test_guard",
+        "PASSED test_guard_of_the_test_before_is_whole",
+        "PASSED test_property",
+        "FAILED test_wrong",
+        "PASSED demo",
+    }
+    result.stdout.fnmatch_lines_random(
+        [
+            "*AssertionError: the kernel was not seen to leave its tensors",
+            "*OutOfBounds: kernel stores 1 of 10 elements outside *y_ptr +9 elements*",
+            "*1 elements written outside torch.float32 (4,) allocated at *",
+            "*AssertionError: error 1.00e+00 above the bound *",
+        ]
+    )
+    result.assert_outcomes(passed=6, failed=3, errors=1, skipped=1)
+    assert not (tree / ".cache").exists(), "a snippet that failed is recorded"
