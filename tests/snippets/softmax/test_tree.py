@@ -15,7 +15,7 @@ from tests.snippets.softmax.cases import (
 
 class TestTree(SoftmaxTests):
     softmax = staticmethod(tree.softmax)
-    blocks = ({"block_cols": 32}, {"block_cols": 1}, {"block_cols": 128})
+    blocks = ({"block_cols": 32}, {"block_cols": 8}, {"block_cols": 128})
     block = 32
 
     def baseline(self, x: torch.Tensor) -> torch.Tensor:

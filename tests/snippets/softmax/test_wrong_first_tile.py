@@ -1,0 +1,46 @@
+"""Tests of snippets/softmax/wrong_first_tile.py: NaN after a first tile of -inf."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from snippets.softmax import wrong_first_tile
+from tests.mutations import Mutation
+from tests.snippets.softmax.cases import baseline, normal, reference
+
+
+def test_a_first_tile_of_minus_inf_gives_nan(device: str) -> None:
+    x = normal(3, 200, torch.float32, device)
+    x[1, :64] = float("-inf")
+    y = wrong_first_tile.softmax(x, block_cols=64)
+    assert y[1].isnan().all()
+    assert reference(x)[1].isfinite().all(), "torch.softmax has an answer"
+
+
+@pytest.mark.parametrize("where", [slice(None, 63), slice(64, None), slice(1, None, 2)])
+def test_it_is_right_where_the_first_tile_has_a_value(
+    where: slice, device: str, check_accuracy: Callable
+) -> None:
+    x = normal(3, 200, torch.float32, device)
+    x[1, where] = float("-inf")
+    y = wrong_first_tile.softmax(x, block_cols=64)
+    check_accuracy(y, reference(x), baseline(x))
+
+
+MUTATIONS = [
+    Mutation(
+        "m_new = tl.maximum(m_i, tl.max(x, axis=0))",
+        "m_new = tl.maximum(tl.maximum(m_i, tl.max(x, axis=0)), -1e6)",
+        "right: the maximum is never -inf",
+    ),
+    Mutation(
+        "l_i = l_i * tl.exp(m_i - m_new)",
+        "l_i = l_i",
+        "wrong in another way: the sum is not rescaled",
+    ),
+    Mutation(
+        "tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)", "wrong in another way: no division"
+    ),
+    Mutation('other=float("-inf"),', "", "wrong in another way: no other", 2),
+]
