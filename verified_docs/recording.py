@@ -27,7 +27,7 @@ import pytest
 from verified_docs import records
 
 DEMO_SECONDS = 300
-LEFT_OUT = ("big", "demo", "leaves_tensors")
+LEFT_OUT = ("demo", "leaves_tensors")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,8 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         const=4,
         default=0,
         metavar="CASES",
-        help="run at most CASES (4) of each parametrised test, and none marked big, "
-        "demo or leaves_tensors: for compute-sanitizer; records nothing",
+        help="run at most CASES (4) of each parametrised test, and none marked demo "
+        "or leaves_tensors: for compute-sanitizer; records nothing",
     )
 
 
@@ -57,7 +57,6 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the markers, and start the recorder in the one process that writes."""
     for marker in (
         "gpu: needs a GPU; skipped where there is none",
-        "big: needs gigabytes; left out by --thin",
         "leaves_tensors: the kernel leaves its tensors, and must be caught at it",
         "demo: runs the snippet as a reader would",
     ):

@@ -398,8 +398,8 @@ def test_an_expected_failure_is_named(tree: Tree) -> None:
 
 
 def test_thin_takes_a_few_cases_of_each_and_records_nothing(tree: Tree) -> None:
-    big = "@pytest.mark.big\n@pytest.mark.skipif(False,"
-    tree.replace("tests/snippets/part/test_b.py", "@pytest.mark.skipif(True,", big)
+    marked = "@pytest.mark.leaves_tensors\n@pytest.mark.skipif(False,"
+    tree.replace("tests/snippets/part/test_b.py", "@pytest.mark.skipif(True,", marked)
     result = tree.run("tests", "--thin", "2")
     result.assert_outcomes(passed=9, skipped=2, deselected=7)
     assert not (tree.root / ".cache").exists()
