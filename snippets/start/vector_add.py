@@ -39,7 +39,7 @@ def add(x: torch.Tensor, y: torch.Tensor, *, block: int = 1024) -> torch.Tensor:
 
     Args:
         x: [size], float16, bfloat16, float32 or float64, any stride, on a GPU (or on
-            the CPU under TRITON_INTERPRET=1).
+            the CPU under TRITON_INTERPRET=1, except bfloat16).
         y: [size], dtype and device of x, any stride.
         block: elements per program, a power of two from 1 to 65536.
 
@@ -54,6 +54,11 @@ def add(x: torch.Tensor, y: torch.Tensor, *, block: int = 1024) -> torch.Tensor:
     if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         raise ValueError(
             f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
+        )
+    if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+        raise ValueError(
+            "x is bfloat16, whose bit patterns the interpreter would add; "
+            "it must be on a GPU, or another dtype"
         )
     if not x.is_cuda and not triton.knobs.runtime.interpret:
         raise ValueError(

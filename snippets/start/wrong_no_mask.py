@@ -35,7 +35,7 @@ def add(
 
     Args:
         x: [size], float16, bfloat16, float32 or float64, any stride, on a GPU (or on
-            the CPU under TRITON_INTERPRET=1).
+            the CPU under TRITON_INTERPRET=1, except bfloat16).
         y: [size], dtype and device of x, any stride.
         out: [size], dtype and device of x, any stride: receives the sum. Up to
             block - 1 elements behind it are overwritten too.
@@ -49,6 +49,11 @@ def add(
     if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
         raise ValueError(
             f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
+        )
+    if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+        raise ValueError(
+            "x is bfloat16, whose bit patterns the interpreter would add; "
+            "it must be on a GPU, or another dtype"
         )
     if not x.is_cuda and not triton.knobs.runtime.interpret:
         raise ValueError(

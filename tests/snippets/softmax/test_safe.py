@@ -1,0 +1,147 @@
+"""Tests of snippets/softmax/safe.py."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snippets.softmax import safe
+from tests.mutations import Mutation
+from tests.snippets.softmax.cases import (
+    LAYOUTS,
+    SPECIALS,
+    baseline,
+    every_dtype,
+    normal,
+    reference,
+    row_sum_bound,
+)
+
+
+@every_dtype
+@pytest.mark.parametrize("cols", [1, 3, 200, 1000])
+def test_softmax(
+    cols: int, dtype: torch.dtype, device: str, check_accuracy: Callable
+) -> None:
+    # float16 and bfloat16 round after each step, so the steps are compared in float64
+    # against the same steps, and the sum against 1.
+    x = normal(3, cols, dtype, device)
+    y = safe.softmax(x)
+    numerator = torch.exp(x - x.max(dim=-1, keepdim=True).values)
+    check_accuracy(y, reference(x), numerator / numerator.sum(dim=-1, keepdim=True))
+    allowed = 4 * torch.finfo(dtype).eps + row_sum_bound(dtype)
+    assert ((y.double().sum(dim=-1) - 1).abs() <= allowed).all()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout: str, device: str, check_accuracy: Callable) -> None:
+    x = LAYOUTS[layout](normal(5, 100, torch.float32, device))
+    check_accuracy(safe.softmax(x), reference(x), baseline(x))
+
+
+@pytest.mark.parametrize("special", SPECIALS)
+@pytest.mark.parametrize("cols", [3, 200])
+def test_special_values(
+    special: str, cols: int, device: str, check_accuracy: Callable
+) -> None:
+    value, where = SPECIALS[special]
+    x = normal(3, cols, torch.float32, device)
+    x[1, where] = value
+    check_accuracy(safe.softmax(x), reference(x), baseline(x))
+    lse = torch.logsumexp(x, dim=-1)
+    check_accuracy(safe.logsumexp(x), torch.logsumexp(x.double(), dim=-1), lse)
+
+
+@pytest.mark.parametrize("shift", [-1000, 100, 10_000])
+def test_a_shift_changes_softmax_not_at_all_and_logsumexp_by_itself(
+    shift: int, device: str, check_accuracy: Callable
+) -> None:
+    x = (
+        normal(3, 200, torch.float32, device) * 8
+    ).round()  # so that x + shift is exact
+    assert torch.equal(safe.softmax(x + shift), safe.softmax(x))
+    expected = torch.logsumexp(x.double(), dim=-1) + shift
+    check_accuracy(
+        safe.logsumexp(x + shift), expected, torch.logsumexp(x + shift, dim=-1)
+    )
+
+
+def test_naive_is_softmax_while_exp_fits(device: str, check_accuracy: Callable) -> None:
+    x = normal(3, 200, torch.float32, device)
+    check_accuracy(safe.naive(x), reference(x), baseline(x))
+    assert safe.naive(x + 100).isnan().any()
+    assert safe.naive(x - 200).isnan().all()
+
+
+def test_one_and_three_dimensions(device: str, check_accuracy: Callable) -> None:
+    x = normal(6, 7, torch.float64, device).view(2, 3, 7)
+    for part in (x, x[0, 0]):
+        check_accuracy(safe.softmax(part), reference(part), baseline(part))
+        lse = torch.logsumexp(part, dim=-1)
+        check_accuracy(safe.logsumexp(part), lse, lse)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 5), (5, 0), (0, 0)])
+def test_empty(shape: tuple[int, ...], device: str) -> None:
+    x = torch.zeros(shape, device=device)
+    assert safe.softmax(x).shape == shape
+    assert torch.equal(safe.logsumexp(x), torch.logsumexp(x, dim=-1))
+
+
+@pytest.mark.parametrize("function", [safe.softmax, safe.logsumexp])
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [(torch.tensor(1.0), "x is torch.float32 with 0"), (torch.ones(3).long(), "int64")],
+)
+def test_refuses(function: Callable, x: torch.Tensor, said: str) -> None:
+    with pytest.raises(ValueError, match=f"x is .*{said.removeprefix('x is ')}"):
+        function(x)
+
+
+@given(
+    rows=st.lists(
+        st.lists(st.floats(-1e4, 1e4, width=32), min_size=3, max_size=3),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_softmax_is_the_exponential_of_x_minus_logsumexp(
+    device: str, rows: list[list[float]]
+) -> None:
+    x = torch.tensor(rows, dtype=torch.float64, device=device)
+    expected = torch.exp(x - safe.logsumexp(x)[:, None])
+    torch.testing.assert_close(safe.softmax(x), expected, rtol=1e-10, atol=1e-300)
+
+
+MUTATIONS = [
+    Mutation(
+        "numerator = torch.exp(x - m_i)", "numerator = torch.exp(x)", "no maximum"
+    ),
+    Mutation(
+        "m_i = x.amax(dim=-1, keepdim=True)",
+        "m_i = x.amax(dim=0, keepdim=True)",
+        "the maximum of the columns",
+        2,
+    ),
+    Mutation("return numerator / l_i", "return numerator", "no division"),
+    Mutation(
+        "m_i = torch.where(m_i.isinf(), 0.0, m_i)", "pass", "logsumexp of -inf is NaN"
+    ),
+    Mutation("m_i.squeeze(-1) + torch.log(l_i)", "torch.log(l_i)", "m_i is not added"),
+    Mutation("torch.log(l_i)", "torch.log2(l_i)", "a logarithm of base 2"),
+    Mutation("if x.numel() == 0:", "if False:", "an empty tensor has no maximum"),
+    Mutation("if x.shape[-1] == 0:", "if False:", "an empty row has no maximum"),
+    Mutation(
+        "x.ndim == 0 or not x.is_floating_point()",
+        "x.ndim == 0",
+        "integers accepted",
+        2,
+    ),
+    Mutation(
+        "    numerator = torch.exp(x)\n",
+        "    numerator = torch.exp(x - x.amax())\n",
+        "a naive softmax that does not overflow",
+    ),
+]

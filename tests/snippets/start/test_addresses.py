@@ -1,0 +1,69 @@
+"""Tests of snippets/start/addresses.py."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snippets.start import addresses
+from tests.mutations import Mutation
+
+
+def test_the_table_of_the_page() -> None:
+    assert addresses.addresses(rows=3, cols=4, stride=10).tolist() == [
+        [0, 1, 2, 3],
+        [10, 11, 12, 13],
+        [20, 21, 22, 23],
+    ]
+
+
+@given(
+    rows=st.integers(0, 20),
+    cols=st.integers(0, 20),
+    stride=st.one_of(st.integers(-50, 50), st.sampled_from([2**31, 2**40])),
+)
+def test_any_table(device: str, rows: int, cols: int, stride: int) -> None:
+    table = addresses.addresses(rows, cols, stride)
+    assert table.shape == (rows, cols)
+    assert table.dtype == torch.int64
+    assert table.device.type == device
+    expected = [[row * stride + col for col in range(cols)] for row in range(rows)]
+    assert table.tolist() == expected
+
+
+@pytest.mark.parametrize("shape", [(256, 256), (1, 256), (256, 1)])
+def test_the_largest_tables(shape: tuple[int, int]) -> None:
+    table = addresses.addresses(*shape, 2**30)
+    assert table[-1, -1] == (shape[0] - 1) * 2**30 + shape[1] - 1
+
+
+def test_they_are_the_offsets_of_a_slice() -> None:
+    storage = torch.arange(200).view(10, 20)
+    x = storage[:5, :7]
+    assert torch.equal(addresses.addresses(5, 7, x.stride(0)).cpu(), x)
+
+
+@pytest.mark.parametrize("bad", [-1, 257, 2.5])
+def test_refuses(bad: float) -> None:
+    with pytest.raises(ValueError, match=f"^rows is {bad}; it must be from 0 to 256"):
+        addresses.addresses(bad, 4, 10)
+    with pytest.raises(ValueError, match=f"^cols is {bad}; it must be from 0 to 256"):
+        addresses.addresses(4, bad, 10)
+
+
+MUTATIONS = [
+    Mutation("offs_r * stride + offs_c", "offs_r + offs_c * stride", "transposed"),
+    Mutation(
+        "offs_r * stride + offs_c", "offs_r * cols + offs_c", "the stride ignored"
+    ),
+    Mutation("offs_r * cols + offs_c, ", "offs_r * stride + offs_c, ", "stored apart"),
+    Mutation("(offs_r < rows) & (offs_c < cols)", "offs_c < cols", "rows not masked"),
+    Mutation(
+        "(offs_r < rows) & (offs_c < cols)", "offs_r < rows", "columns not masked"
+    ),
+    Mutation(
+        "tl.arange(0, BLOCK_ROWS).to(tl.int64)", "tl.arange(0, BLOCK_ROWS)", "32 bits"
+    ),
+    Mutation("range(257)", "range(258)", "a table that is too large"),
+    Mutation("range(257)", "range(256)", "the largest table refused"),
+]

@@ -1,0 +1,140 @@
+"""Tests of snippets/start/copy_tile.py."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import triton
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snippets.start import copy_tile
+from tests.mutations import Mutation
+from tests.snippets.softmax.cases import DTYPES, LAYOUTS, far_apart, normal
+
+SMALL = {"block_rows": 4, "block_cols": 8}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 7), (4, 8), (5, 9), (9, 40)])
+def test_shapes(
+    shape: tuple[int, int], dtype: torch.dtype, device: str, guarded: Callable
+) -> None:
+    x = guarded(normal(*shape, dtype, device))
+    y = copy_tile.copy(x, **SMALL)
+    assert torch.equal(y, x)
+    assert y.is_contiguous()
+    assert y.dtype == x.dtype
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts(layout: str, device: str, guarded: Callable) -> None:
+    x = guarded(LAYOUTS[layout](normal(5, 20, torch.float32, device)))
+    y = copy_tile.copy(x, **SMALL)
+    assert torch.equal(y, x)
+    assert y.is_contiguous()
+
+
+@given(
+    rows=st.integers(1, 12),
+    cols=st.integers(1, 12),
+    block_rows=st.sampled_from([1, 4, 16]),
+    block_cols=st.sampled_from([1, 4, 16]),
+    strides=st.tuples(st.integers(0, 15), st.integers(0, 15)),
+)
+def test_any_tile_and_strides(
+    device: str,
+    rows: int,
+    cols: int,
+    block_rows: int,
+    block_cols: int,
+    strides: tuple[int, int],
+) -> None:
+    storage = normal(1, 500, torch.float32, device).view(-1)
+    x = storage.as_strided((rows, cols), strides)
+    y = copy_tile.copy(x, block_rows=block_rows, block_cols=block_cols)
+    assert torch.equal(y, x)
+
+
+def test_default_tile(device: str) -> None:
+    x = normal(70, 40, torch.float32, device).T
+    assert torch.equal(copy_tile.copy(x), x)
+
+
+@pytest.mark.parametrize("strides", [(2**30, 1), (1, 2**30)])
+def test_offsets_beyond_31_bits(strides: tuple[int, int], device: str) -> None:
+    x = far_apart(4, 4, strides, torch.float16, device)
+    assert torch.equal(copy_tile.copy(x, block_rows=2, block_cols=2), x)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("transposed", [False, True])
+def test_more_than_31_bits_of_elements(transposed: bool) -> None:
+    shape = (2**31 // 4096 + 3, 4096)
+    x = torch.empty(
+        shape[::-1] if transposed else shape, dtype=torch.float16, device="cuda"
+    ).normal_()
+    x = x.T if transposed else x
+    assert torch.equal(copy_tile.copy(x), x)
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (5, 0), (0, 0)])
+def test_empty(shape: tuple[int, int], device: str) -> None:
+    assert copy_tile.copy(torch.zeros(shape, device=device)).shape == shape
+
+
+def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.zeros(2, 3, device=device)
+    with pytest.raises(ValueError, match=r"^x has 1 dimensions; it must have 2"):
+        copy_tile.copy(x[0])
+    with pytest.raises(ValueError, match=r"^x is torch.int32; it must be float16"):
+        copy_tile.copy(x.int())
+    for name in SMALL:
+        for bad in (0, 3, -2, 512):
+            with pytest.raises(ValueError, match=f"^{name} is {bad}; it must be"):
+                copy_tile.copy(x, **{**SMALL, name: bad})
+    wide = x[:, :1].expand(2, 65536)
+    with pytest.raises(ValueError, match=r"^x has 65536 columns; .* 65535"):
+        copy_tile.copy(wide, block_cols=1)
+    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
+    with pytest.raises(ValueError, match=r"^x is on cpu; .* TRITON_INTERPRET=1"):
+        copy_tile.copy(x.cpu())
+
+
+MUTATIONS = [
+    Mutation(
+        "(offs_r[:, None] < rows) & (offs_c[None, :] < cols)",
+        "offs_c[None, :] < cols",
+        "no mask over the rows",
+    ),
+    Mutation(
+        "(offs_r[:, None] < rows) & (offs_c[None, :] < cols)",
+        "offs_r[:, None] < rows",
+        "no mask over the columns",
+    ),
+    Mutation(
+        "offs_r[:, None] * stride_xr", "offs_r[:, None] * cols", "x read as contiguous"
+    ),
+    Mutation("* stride_xc", "", "the column stride of x ignored"),
+    Mutation("* stride_yr", "* stride_xr", "y written with x's row stride"),
+    Mutation("* stride_yc", "* stride_xc", "y written with x's column stride"),
+    Mutation("tl.program_id(1)", "tl.program_id(0)", "tiles on the diagonal only"),
+    Mutation(
+        "tl.program_id(0).to(tl.int64)", "tl.program_id(0)", "row offsets in 32 bits"
+    ),
+    Mutation(
+        "tl.program_id(1).to(tl.int64)", "tl.program_id(1)", "column offsets in 32 bits"
+    ),
+    Mutation(
+        "triton.cdiv(rows, block_rows)", "rows // block_rows", "last rows dropped"
+    ),
+    Mutation(
+        "triton.cdiv(cols, block_cols)", "cols // block_cols", "last columns dropped"
+    ),
+    Mutation(
+        "torch.empty((rows, cols), dtype=x.dtype, device=x.device)",
+        "torch.empty_like(x)",
+        "y laid out as x",
+    ),
+    Mutation("x.shape[1] > 65535 * block_cols", "False", "a grid that is too wide"),
+]

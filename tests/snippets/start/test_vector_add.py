@@ -1,0 +1,122 @@
+"""Tests of snippets/start/vector_add.py."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import triton
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snippets.start import vector_add
+from tests.mutations import Mutation
+
+DTYPES = [
+    torch.float16,
+    pytest.param(torch.bfloat16, marks=pytest.mark.gpu),  # the interpreter adds bits
+    torch.float32,
+    torch.float64,
+]
+
+
+def normal(
+    size: int, device: str, dtype: torch.dtype = torch.float32, *, seed: int = 0
+) -> torch.Tensor:
+    """[size] normal values, the same on every device."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(size, generator=generator, dtype=torch.float64).to(device, dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("size", [1, 3, 15, 16, 17, 200])
+def test_lengths(
+    size: int,
+    dtype: torch.dtype,
+    device: str,
+    guarded: Callable,
+    check_accuracy: Callable,
+) -> None:
+    x = guarded(normal(size, device, dtype, seed=1))
+    y = guarded(normal(size, device, dtype, seed=2))
+    out = vector_add.add(x, y, block=16)
+    check_accuracy(out, x.double() + y.double(), x + y)
+    assert out.is_contiguous()
+
+
+@given(
+    size=st.integers(1, 70),
+    block=st.sampled_from([1, 2, 16, 64, 1024]),
+    stride_x=st.integers(0, 3),
+    stride_y=st.integers(0, 3),
+    offset=st.integers(0, 5),
+)
+def test_any_stride_and_block(
+    device: str, size: int, block: int, stride_x: int, stride_y: int, offset: int
+) -> None:
+    storage = normal(300, device)
+    x = storage[offset:].as_strided((size,), (stride_x,))
+    y = storage.as_strided((size,), (stride_y,), offset)
+    assert torch.equal(vector_add.add(x, y, block=block), x + y)
+
+
+def test_nan_and_infinities(device: str) -> None:
+    nan, inf = float("nan"), float("inf")
+    x = torch.tensor([nan, 1.0, inf, inf, -inf, 1.0], device=device)
+    y = torch.tensor([1.0, nan, inf, -inf, 1.0, 2.0], device=device)
+    torch.testing.assert_close(vector_add.add(x, y), x + y, equal_nan=True)
+
+
+def test_empty(device: str) -> None:
+    x = torch.zeros(0, device=device)
+    assert vector_add.add(x, x).shape == (0,)
+
+
+def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = torch.zeros(4, device=device)
+    for bad, said in [
+        ((x.view(2, 2), x), "x has 2 dimensions"),
+        ((x.int(), x.int()), "x is torch.int32"),
+        ((x, x[:3]), r"y is \[3\]"),
+        ((x, x.half()), r"y is \[4\] torch.float16"),
+        ((x, x.view(2, 2)), r"y is \[2, 2\]"),
+    ]:
+        with pytest.raises(ValueError, match=f"^{said}"):
+            vector_add.add(*bad)
+    if device == "cpu":
+        with pytest.raises(ValueError, match=r"^x is bfloat16, .* must be on a GPU"):
+            vector_add.add(x.bfloat16(), x.bfloat16())
+    for block in (0, 3, -2, 2**17):
+        with pytest.raises(ValueError, match=f"^block is {block}; .* power of two"):
+            vector_add.add(x, x, block=block)
+    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
+    with pytest.raises(ValueError, match=r"^x is on cpu; .* TRITON_INTERPRET=1"):
+        vector_add.add(x.cpu(), x.cpu())
+
+
+@pytest.mark.gpu
+def test_more_than_31_bits_of_elements() -> None:
+    x = torch.empty(2**31 + 5, dtype=torch.float16, device="cuda").normal_()
+    out = vector_add.add(x, x)
+    for some in (slice(5), slice(2**30 - 5, 2**30 + 5), slice(-10, None)):
+        assert torch.equal(out[some], 2 * x[some])
+    assert not out.isnan().any()
+
+
+MUTATIONS = [
+    Mutation("    mask = offs < size\n", "    mask = offs >= 0\n", "no mask"),
+    Mutation("offs < size", "offs <= size", "a mask that is one too long"),
+    Mutation("offs < size", "offs < size - 1", "a mask that is one too short"),
+    Mutation("offs * stride_x,", "offs,", "x read as if it were contiguous"),
+    Mutation("offs * stride_y,", "offs * stride_x,", "y read with the stride of x"),
+    Mutation("offs * stride_out,", "offs * stride_x,", "out written with x's stride"),
+    Mutation("triton.cdiv(size, block)", "size // block", "the last block dropped"),
+    Mutation("program * BLOCK + ", "program + ", "programs that overlap"),
+    Mutation("x + y, mask", "x - y, mask", "a wrong sign"),
+    Mutation(
+        "torch.empty((size,), dtype=x.dtype, device=x.device)",
+        "torch.empty((size,), device=x.device)",
+        "always float32",
+    ),
+    Mutation("x.dtype == torch.bfloat16 and", "False and", "bit patterns added"),
+    Mutation("(y.shape, y.dtype, y.device) !=", "False and () !=", "any y accepted"),
+]
