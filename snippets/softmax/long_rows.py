@@ -1,0 +1,202 @@
+"""Rows too long for one program: several share a row, and meet in one launch."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+# --8<-- [start:word]
+@triton.jit
+def to_word(m_i, l_i):
+    """The pair of a chunk in one word of 64 bits; it is never 0."""
+    m_bits = m_i.to(tl.int32, bitcast=True).to(tl.int64)
+    l_bits = l_i.to(tl.int32, bitcast=True).to(tl.int64)
+    return (m_bits << 32) | (l_bits & 0xFFFFFFFF)
+
+
+@triton.jit
+def from_word(word):
+    """The pair of a chunk: m and l."""
+    m_i = (word >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+    l_i = word.to(tl.int32).to(tl.float32, bitcast=True)
+    return m_i, l_i
+
+
+# --8<-- [end:word]
+
+
+# --8<-- [start:kernel]
+@triton.jit
+def softmax_kernel(
+    x_ptr,
+    y_ptr,
+    word_ptr,
+    ticket_ptr,
+    stride_xr,
+    stride_xc,
+    stride_yr,
+    stride_yc,
+    cols: tl.int64,
+    chunks,
+    SHARED: tl.constexpr,
+    WAIT: tl.constexpr,
+    COMPUTE: tl.constexpr,
+    BLOCK_CHUNKS: tl.constexpr,
+    CHUNK_COLS: tl.constexpr,
+    BLOCK_COLS: tl.constexpr,
+):
+    # --8<-- [start:ticket]
+    # Chunks are handed out in the order in which programs start.
+    # --8<-- [line:ticket]
+    ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed")
+    row = (ticket // chunks).to(tl.int64)
+    first = (ticket % chunks).to(tl.int64) * CHUNK_COLS
+    x_ptr += row * stride_xr + first * stride_xc
+    y_ptr += row * stride_yr + first * stride_yc
+    size = cols - first
+    offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
+    # --8<-- [end:ticket]
+
+    # --8<-- [start:partial]
+    # The chunk comes from HBM here, and from the L1 cache in the loops that follow.
+    tile_m = tl.full((BLOCK_COLS,), float("-inf"), COMPUTE)
+    for start in tl.range(0, CHUNK_COLS, BLOCK_COLS, loop_unroll_factor=4):
+        mask = start + offs < size
+        x = tl.load(x_ptr + (start + offs) * stride_xc, mask, other=float("-inf"))
+        tile_m = tl.maximum(tile_m, x.to(COMPUTE))
+    # --8<-- [line:max]
+    m_i = tl.max(tile_m, axis=0)
+    # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
+    shift = tl.where(m_i == float("-inf"), 0.0, m_i)
+    tile_l = tl.full((BLOCK_COLS,), 0.0, COMPUTE)
+    for start in tl.range(0, CHUNK_COLS, BLOCK_COLS, loop_unroll_factor=4):
+        mask = start + offs < size
+        x = tl.load(x_ptr + (start + offs) * stride_xc, mask, other=float("-inf"))
+        tile_l += tl.exp2((x.to(COMPUTE) - shift) * 1.4426950408889634)
+    # --8<-- [line:sum]
+    l_i = tl.sum(tile_l, axis=0)
+    # --8<-- [end:partial]
+
+    # --8<-- [start:meet]
+    if SHARED:
+        # The value is the message: nothing else has to arrive before it.
+        # --8<-- [line:publish]
+        tl.atomic_xchg(word_ptr + ticket, to_word(m_i, l_i), sem="relaxed")
+        offs_k = tl.arange(0, BLOCK_CHUNKS)
+        words_ptr = word_ptr + row * chunks + offs_k
+        missing = WAIT
+        # --8<-- [line:wait]
+        while missing:
+            tl.debug_barrier()
+            words = tl.load(words_ptr, offs_k < chunks, other=1, volatile=True)
+            missing = tl.max((words == 0).to(tl.int32), axis=0) > 0
+        # All are there: now every thread reads them.
+        tl.debug_barrier()
+        words = tl.load(words_ptr, offs_k < chunks, other=0, volatile=True)
+        m_k, l_k = from_word(words)
+        m_k = tl.where(offs_k < chunks, m_k, float("-inf"))
+        # --8<-- [line:merge]
+        m_i = tl.max(m_k, axis=0)
+        l_i = tl.sum(l_k * tl.exp2((m_k - m_i) * 1.4426950408889634), axis=0)
+    # --8<-- [end:meet]
+
+    # --8<-- [start:output]
+    scale = 1.0 / l_i
+    for start in tl.range(0, CHUNK_COLS, BLOCK_COLS, loop_unroll_factor=4):
+        mask = start + offs < size
+        x = tl.load(x_ptr + (start + offs) * stride_xc, mask, other=float("-inf"))
+        # --8<-- [line:output]
+        y = tl.exp2((x.to(COMPUTE) - m_i) * 1.4426950408889634) * scale
+        tl.store(y_ptr + (start + offs) * stride_yc, y, mask)
+    # --8<-- [end:output]
+
+
+# --8<-- [end:kernel]
+
+
+# --8<-- [start:launch]
+def softmax(
+    x: torch.Tensor, *, chunk_cols: int = 8192, block_cols: int = 2048
+) -> torch.Tensor:
+    """Softmax over the last dimension, several programs per row, one launch.
+
+    Args:
+        x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
+            (or on the CPU under TRITON_INTERPRET=1).
+        chunk_cols: columns per program, a power of two from 1 to 65536. Doubled until
+            a row has no more chunks than the GPU has multiprocessors: then all
+            programs of a row fit on the GPU at a time, and none waits for ever.
+        block_cols: columns per tile, a power of two from 1 to 65536.
+
+    Returns:
+        [rows, cols], dtype of x, contiguous. The arithmetic is float32, or float64
+        for float64.
+
+    Raises:
+        ValueError: x, chunk_cols or block_cols is not one of the above.
+
+    Source: Milakov and Gimelshein, "Online normalizer calculation for softmax",
+    2018, section 3.1; tickets and waiting as in Merrill and Garland, "Single-pass
+    parallel prefix scan with decoupled look-back", 2016, section 4.
+    """
+    if x.ndim != 2:
+        raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
+    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        raise ValueError(
+            f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
+        )
+    if not x.is_cuda and not triton.knobs.runtime.interpret:
+        raise ValueError(
+            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
+        )
+    for name, value in (("chunk_cols", chunk_cols), ("block_cols", block_cols)):
+        if value not in [2**i for i in range(17)]:
+            raise ValueError(
+                f"{name} is {value}; it must be a power of two from 1 to 65536"
+            )
+
+    rows, cols = x.shape
+    y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
+    if y.numel() == 0:
+        return y
+    # Two float64 do not fit in a word: then one program takes the whole row.
+    most_chunks = 1
+    if x.dtype != torch.float64:
+        gpu = torch.cuda.get_device_properties(x.device) if x.is_cuda else None
+        most_chunks = gpu.multi_processor_count if gpu else 128
+    while triton.cdiv(cols, chunk_cols) > most_chunks:
+        chunk_cols *= 2
+    chunks = triton.cdiv(cols, chunk_cols)
+    # The interpreter runs one program after the other. So it launches twice, and only
+    # the second launch waits: for words that are all there.
+    words = torch.zeros(rows * chunks, dtype=torch.int64, device=x.device)
+    for wait in (True,) if x.is_cuda else (False, True):
+        softmax_kernel[(rows * chunks,)](
+            x,
+            y,
+            words,
+            torch.zeros(1, dtype=torch.int32, device=x.device),
+            *x.stride(),
+            *y.stride(),
+            cols,
+            chunks,
+            SHARED=chunks > 1,
+            WAIT=wait,
+            COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
+            BLOCK_CHUNKS=triton.next_power_of_2(chunks),
+            CHUNK_COLS=chunk_cols,
+            BLOCK_COLS=min(block_cols, chunk_cols),
+            num_warps=8,
+        )
+    return y
+
+
+# --8<-- [end:launch]
+
+# --8<-- [start:demo]
+if __name__ == "__main__":
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x = torch.randn(4, 20000, device=device)
+    error = (softmax(x) - torch.softmax(x.double(), dim=-1)).abs().max().item()
+    print(f"{device}: largest error {error:.1e}")
+# --8<-- [end:demo]
