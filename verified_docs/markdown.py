@@ -10,14 +10,12 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
-from markdown.treeprocessors import Treeprocessor
 from pymdownx.superfences import SuperFencesCodeExtension
 
 from verified_docs import badge, fences, figures, snippets
@@ -25,6 +23,7 @@ from verified_docs.errors import PageError
 from verified_docs.evidence import Evidence
 from verified_docs.site import Site
 from verified_docs.tex import Tex, TexTreeprocessor
+from verified_docs.tree import Headers, NoIndentedCode, Steps
 
 DIRECTIVE = r"\{(measured|stated|verified):([^{}\n]*)\}"
 PIPE = "\ue000"  # Private use: it keeps a directive's | from ending a table cell.
@@ -65,6 +64,7 @@ class VerifiedDocs(Extension):
         inline = Directive(DIRECTIVE, md, self.site)
         md.inlinePatterns.register(inline, "verified-directive", 189.95)
         md.treeprocessors.register(NoIndentedCode(md), "verified-indented", 31)
+        md.treeprocessors.register(Headers(md), "verified-headers", 10)
         md.treeprocessors.register(Steps(md), "verified-steps", 9)
         md.treeprocessors.register(TexTreeprocessor(md, tex), "verified-tex", 6)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
@@ -194,46 +194,6 @@ class Directive(InlineProcessor):
         evidence = self.site.evidence
         names = snippets.names(evidence.sources)
         return badge.summary([evidence.status(name) for name in names])
-
-
-class Steps(Treeprocessor):
-    """Lets a step of an algorithm name its line of code at the end of its own line.
-
-    attr_list wants {: data-line="rescale" } on a line below.
-    """
-
-    STEP = re.compile(r'\s*\{:?\s*data-line="([^"]*)"\s*\}\s*$')
-    BLOCKS = frozenset(("p", "ul", "ol", "div", "figure", "table", "blockquote"))
-
-    def run(self, root: Element) -> None:
-        """Turn the text into an attribute."""
-        for element in root.iter():
-            if element.tag in ("li", "p"):
-                self._step(element)
-
-    def _step(self, element: Element) -> None:
-        owner, place = element, "text"
-        for child in element:
-            if child.tag in self.BLOCKS:
-                break
-            owner, place = child, "tail"
-        text = getattr(owner, place) or ""
-        if match := self.STEP.search(text):
-            setattr(owner, place, text[: match.start()])
-            element.set("data-line", match[1])
-
-
-class NoIndentedCode(Treeprocessor):
-    """Refuses code by indentation, which is code from no snippet."""
-
-    def run(self, root: Element) -> None:
-        """Raises PageError."""
-        for element in root.iter("pre"):
-            text = "".join(element.itertext()).strip()
-            raise PageError(
-                f"an indented code block, {text[:60]!r}: code comes from snippets; "
-                "text of a list or an admonition is indented by four spaces"
-            )
 
 
 def makeExtension(**options: Any) -> VerifiedDocs:

@@ -179,6 +179,16 @@ def test_pipes_of_directives_end_no_cell(repository: Repository) -> None:
     assert "<code>{stated: x | y}</code>" in page
 
 
+def test_no_header_of_a_table_is_empty(repository: Repository) -> None:
+    rule = "|---|---|---|\n| a | b | c |"
+    none = repository.page(f"| | | |\n{rule}")
+    assert "<thead>" not in none
+    assert none.count("<td>") == 3
+    some = repository.page(f"| | $x$ | $x$ and *y* |\n{rule}")
+    assert re.findall(r"<t[hd]>(?=(.?))", some)[:3] == ["<", "\N{WORD JOINER}", "<"]
+    assert some.count("<th>") == 2
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

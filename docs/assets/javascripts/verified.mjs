@@ -1,6 +1,7 @@
 // Copying code, linking lines of code to steps of an algorithm, and keyboard access to
 // what scrolls. Material's instant navigation replaces the page: start() runs for each.
 
+const SCROLLING = ".scroll, .md-typeset__scrollwrap, div.math, pre > code";
 const SHOWN_FOR = 2000; // milliseconds that a button shows what came of a click
 
 /** The text a copy button stands for. */
@@ -78,13 +79,15 @@ const sizes = new ResizeObserver((entries) => {
 });
 
 function start() {
+  // Material's search is a dialog without a name.
+  document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
   for (const button of document.querySelectorAll("button[data-copy][hidden]")) {
     button.hidden = false;
     button.addEventListener("click", () => copy(button));
   }
   linkLines();
   sizes.disconnect();
-  for (const element of document.querySelectorAll(".scroll, div.math, pre > code")) {
+  for (const element of document.querySelectorAll(SCROLLING)) {
     sizes.observe(element);
   }
 }
