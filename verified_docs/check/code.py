@@ -262,7 +262,8 @@ def inline(page: Page, node: Node) -> Iterator[Finding]:
     text = node.text()
     if "\n" in text.strip() or any(node.find("br")):
         reason = f"inline code of several lines: {short(text)}"
-        yield page.fault(node, reason, text)
+        first = next((c for c in node.children if isinstance(c, str)), "")
+        yield page.fault(node, reason, f"<code>{first}<br", text)
 
 
 def honest(site: Site, page: Page, node: Node) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from verified_docs.check.site import Finding, Site, Weight
 from verified_docs.records import RecordError, State
 from verified_docs.snippets import Snippet, SnippetError
 
-TEST = re.compile(r"^\s*(?:async )?def test_\w+\(", re.MULTILINE)
+TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
 
 
 def check(site: Site, shown: Shown) -> Iterator[Finding]:

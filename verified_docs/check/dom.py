@@ -28,6 +28,12 @@ class Node:
         """The names in the class attribute."""
         return self.attrs.get("class", "").split()
 
+    def written(self) -> tuple[str, str]:
+        """The start tag as raw HTML may have it, with either quote."""
+        double = "".join(f' {name}="{value}"' for name, value in self.attrs.items())
+        single = "".join(f" {name}='{value}'" for name, value in self.attrs.items())
+        return f"<{self.tag}{double}>", f"<{self.tag}{single}>"
+
     def walk(self) -> Iterator["Node"]:
         """This node and every node below it, in document order."""
         stack = [self]
@@ -77,7 +83,9 @@ class Builder(HTMLParser):
         self.root = self.top = Node("#document", {}, None, 1)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {name: value or "" for name, value in reversed(attrs)}
+        values: dict[str, str] = {}
+        for name, value in attrs:
+            values.setdefault(name, value or "")  # A browser, too, keeps the first.
         node = Node(tag, values, self.top, self.getpos()[0])
         self.top.children.append(node)
         if not VOID.fullmatch(tag):

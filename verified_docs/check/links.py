@@ -64,7 +64,7 @@ def check(site: Site) -> Iterator[Finding]:
     for page in site.pages:
         yield from anchors(site, page, ids, seen)
         yield from fetches(site, page)
-        yield from images(page)
+        yield from images(site, page)
         yield from duplicates(page)
     for path in sorted(site.built.rglob("*.css")):
         yield from stylesheet(site, path)
@@ -126,20 +126,22 @@ def anchors(
         if target:
             wrong = f"has no anchor {fragment!r} in {site.relative(target)}"
         if node not in article:
-            key = "/".join(normal(page.file.parent / url))
+            key = str(Path(*normal(page.file.parent / url)))
             if key in seen:
                 continue
             seen.add(key)
-        texts = (*as_written(site, page, url), url, node.text())
+        texts = (*as_written(site, page, url), url)
         yield page.fault(node, f"link {url!r} {wrong}", *texts)
 
 
 def as_written(site: Site, page: Page, url: str) -> Iterator[str]:
     """How a source may have written a link that was built into this address."""
+    yield f'"{url}"'
+    yield f"'{url}'"
     parts = urlsplit(url)
     if page.source is None:
         return
-    target = "/".join(normal(page.file.parent / unquote(parts.path)))
+    target = Path(*normal(page.file.parent / unquote(parts.path)))
     here = (site.root / page.source.path).parent.relative_to(site.docs)
     path = os.path.relpath(target, site.built / here).removesuffix("/index.html")
     for suffix in (".md", ".ipynb", "/index.md"):
@@ -147,7 +149,8 @@ def as_written(site: Site, page: Page, url: str) -> Iterator[str]:
             yield f"{path}{suffix}#{parts.fragment}"
         yield path + suffix
     if parts.fragment:
-        yield f"#{parts.fragment}"
+        yield f"(#{parts.fragment}"
+    yield f"({path}"
 
 
 def addresses(node: Node) -> Iterator[str]:
@@ -259,7 +262,7 @@ def script(site: Site, path: Path) -> Iterator[Finding]:
     for match in JS_IMPORT.finditer(text):
         name = next(filter(None, match.groups()))
         if name.startswith(".") and not (path.parent / name).is_file():
-            line = text.count("\n", 0, match.start()) + 1
+            line = text.count("\n", 0, match.end()) + 1
             reason = f"imports {name!r}, which leads to no file of the site"
             yield Finding(source, line, reason)
 
@@ -275,7 +278,7 @@ def keep_lines(match: re.Match[str]) -> str:
     return "\n" * match[0].count("\n")
 
 
-def images(page: Page) -> Iterator[Finding]:
+def images(site: Site, page: Page) -> Iterator[Finding]:
     """Images that a screen reader cannot name."""
     for node in page.nodes:
         hidden = node.attrs.get("aria-hidden") == "true" or node.attrs.get("role") in (
@@ -284,13 +287,14 @@ def images(page: Page) -> Iterator[Finding]:
         )
         if hidden:
             continue
-        texts = (node.attrs.get("src", ""), Path(node.attrs.get("src", "")).name)
+        url = node.attrs.get("src", "")
+        texts = (*as_written(site, page, url), url)
         if node.tag in ("img", "area") or node.attrs.get("type") == "image":
             alt = node.attrs.get("alt", "").strip()
             if not alt or alt.startswith("No description has been provided"):
                 yield page.fault(node, f"<{node.tag}> has no alt text", *texts)
         elif node.attrs.get("role") == "img" and not name_of(page, node):
-            yield page.fault(node, f'<{node.tag} role="img"> has no name', "<svg")
+            yield page.fault(node, f'<{node.tag} role="img"> has no name', *node.written())
         elif (
             node.tag == "svg"
             and page.article in node.ancestors()
@@ -298,7 +302,7 @@ def images(page: Page) -> Iterator[Finding]:
             and any(node.find("text"))
             and not any(n.attrs.get("aria-hidden") == "true" for n in node.ancestors())
         ):
-            yield page.fault(node, '<svg> is neither role="img" nor hidden', "<svg")
+            yield page.fault(node, '<svg> is neither role="img" nor hidden', *node.written())
 
 
 def name_of(page: Page, node: Node) -> str:

@@ -64,7 +64,7 @@ MEASUREMENT = re.compile(
     rf"|(?:times|{TIMES})\s*(?:{FASTER})\b"
     r"|-?fold\b"
     r")"
-    r"|\s+s\b(?!')"
+    r"|\s+s\b(?!['-])"
     rf"|{TIMES}(?![\w\u00d7])(?!\s*\d))"
     rf"|{COUNT}\s+times\s+(?:{FASTER})\b"
     rf"|\b(?i:twice|half|double)\s+(?:{FASTER})\b"
@@ -134,7 +134,8 @@ def unrendered(page: Page) -> Iterator[Finding]:
     """Mathematics and directives that reached the reader as they were typed."""
     for node in page.nodes:
         if "katex-error" in node.classes or node.tag == "merror":
-            yield page.fault(node, f"KaTeX refused {short(node.text())}", node.text())
+            tex = next((n.text() for n in node.find("annotation")), node.text())
+            yield page.fault(node, f"KaTeX refused {short(tex)}", tex)
         elif node.tag == "h1" and any("math" in n.classes for n in node.walk()):
             yield page.fault(node, "TeX in a page title", node.text())
     for block in [*blocks(page.root, *SILENT), *attributes(page.root, *SILENT)]:

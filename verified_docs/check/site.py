@@ -5,6 +5,7 @@ import html
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -81,19 +82,22 @@ class Source:
             lines.extend([number] * len(kept))
         return "".join(letters), lines
 
-    def line_of(self, *texts: str) -> int | None:
-        """The first line with one of these texts, exactly or by its letters."""
+    def line_of(self, *texts: str, skip: int = 0) -> int | None:
+        """The first line with one of these texts, exactly or by its letters.
+
+        As many places as `skip` says are passed over, where there are more.
+        """
         for text in texts:
             start = next((part for part in text.split("\n") if part.strip()), "")
             for candidate in (text, start, start.strip()):
-                at = self.plain.find(candidate) if candidate else -1
+                at = nth(self.plain, candidate, skip)
                 if at >= 0:
                     return self.plain.count("\n", 0, at) + 1
         letters, lines = self.squeezed
         for text in texts:
             wanted = squeeze(text)
             for length in (len(wanted), 60, 30):
-                at = letters.find(wanted[:length]) if wanted else -1
+                at = nth(letters, wanted[:length], skip)
                 if at >= 0:
                     return lines[at]
         return None
@@ -108,6 +112,17 @@ class Source:
             if at >= 0:
                 return lines[at + len(lead[-length:])]
         return self.line_of(what)
+
+
+def nth(text: str, wanted: str, skip: int) -> int:
+    """Where a text occurs after `skip` earlier places, or the last one; else -1."""
+    at = text.find(wanted) if wanted else -1
+    while at >= 0 and skip:
+        further = text.find(wanted, at + 1)
+        if further < 0:
+            break
+        at, skip = further, skip - 1
+    return at
 
 
 def unescape_json(line: str) -> str:
@@ -135,6 +150,7 @@ class Page:
     path: str
     source: Source | None
     root: Node = field(repr=False)
+    told: Counter[tuple[str, ...]] = field(default_factory=Counter, repr=False)
 
     @functools.cached_property
     def nodes(self) -> list[Node]:
@@ -164,8 +180,13 @@ class Page:
     def fault(
         self, node: Node, reason: str, *texts: str, weight: Weight = Weight.FAULT
     ) -> Finding:
-        """A finding at the source line with one of the texts, else at the HTML's."""
-        line = self.source.line_of(*texts) if self.source else None
+        """A finding at the source line with one of the texts, else at the HTML's.
+
+        The same fault again is found where the texts occur again.
+        """
+        skip = self.told[reason, *texts]
+        self.told[reason, *texts] += 1
+        line = self.source.line_of(*texts, skip=skip) if self.source else None
         return self.at(line, node, reason, weight)
 
     def fault_in(self, block: "Block", match: re.Match[str], reason: str) -> Finding:
