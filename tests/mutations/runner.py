@@ -4,6 +4,7 @@ The processes are forked from one that has imported torch, Triton and pytest but
 nothing, so a mutant costs what its tests cost.
 """
 
+import gc
 import importlib
 import multiprocessing
 import os
@@ -125,13 +126,17 @@ class Tree:
         return verdict
 
     def _demand_green(self, nodeid: str) -> None:
-        """The test that caught a mutant must pass on the snippet as it is."""
-        if nodeid in self._green:
+        """The test that caught a mutant must pass on the snippet as it is.
+
+        Of each parametrised test, the first case that catches one is tried.
+        """
+        test = nodeid.split("[")[0]
+        if test in self._green:
             return
         verdict = self.run(nodeid)
         if verdict.exit_code != pytest.ExitCode.OK:
             raise Survived(f"{nodeid} fails without any mutation:\n{verdict.output}")
-        self._green.add(nodeid)
+        self._green.add(test)
 
     def run(self, nodeid: str) -> Verdict:
         """Run a test module, or one test, in the copy, up to the first failure."""
@@ -157,11 +162,16 @@ class Tree:
 
 
 class _FirstFailure:
-    """A pytest plugin: soon the first test that fails, and how it does."""
+    """A pytest plugin: soon the first test that fails, and how it does.
 
-    def __init__(self) -> None:
+    Args:
+        send: where to say it: (exit code, test, types of its exceptions).
+    """
+
+    def __init__(self, send: Connection) -> None:
         self.test = ""
         self.exceptions: list[str] = []
+        self._send = send
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -186,6 +196,19 @@ class _FirstFailure:
             self.test = node.nodeid.split("::", 1)[1]
             self.exceptions = [type(e).__name__ for e in _causes(call.excinfo.value)]
 
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Where nobody needs the output, do not wait for it."""
+        if self.test and not DOES_NOT_COMPILE.intersection(self.exceptions):
+            self.finish(exitstatus)
+
+    def finish(self, exit_code: int) -> None:
+        """Say what happened, and end the process without further ado."""
+        sys.stdout.flush()
+        self._send.send((int(exit_code), self.test, self.exceptions))
+        self._send.close()
+        os._exit(0)
+
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
@@ -202,35 +225,29 @@ def _child(folder: Path, nodeid: str, log: Path, send: Connection) -> None:
     sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
     for name in [n for n in os.environ if n.startswith("PYTEST_")]:
         del os.environ[name]
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     os.chdir(folder)
     sys.dont_write_bytecode = True
+    gc.disable()
     ours = ("snippets", "tests", "verified_docs")
     for name in [n for n in sys.modules if n.partition(".")[0] in ours]:
         del sys.modules[name]
     sys.path[:] = [p for p in sys.path if not (Path(p) / "verified_docs").is_dir()]
     importlib.invalidate_caches()
 
-    first = _FirstFailure()
+    first = _FirstFailure(send)
     exit_code = pytest.main(
         [
             nodeid,
             "-x",
             "-q",
-            "-W",
-            "ignore::pytest.PytestAssertRewriteWarning",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "no:xdist",
-            "-m",
-            "not demo",
-            "--hypothesis-profile=mutant",
+            *("-p", "_hypothesis_pytestplugin", "--hypothesis-profile=mutant"),
+            *("-p", "no:cacheprovider"),
+            *("-m", "not demo"),
+            *("-W", "ignore::pytest.PytestAssertRewriteWarning"),
             f"--rootdir={folder}",
             f"--config-file={folder / 'pyproject.toml'}",
         ],
         plugins=[first],
     )
-    sys.stdout.flush()
-    send.send((int(exit_code), first.test, first.exceptions))
-    send.close()
-    os._exit(0)
+    first.finish(exit_code)
