@@ -381,6 +381,7 @@ def loop_mutations(loops: int) -> list[Mutation]:
             "block_cols not in [2**i for i in range(17)]",
             "block_cols < 1",
             "a block that is no power of two",
+            may_not_compile=True,
         ),
     ]
 

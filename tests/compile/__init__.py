@@ -1,0 +1,1 @@
+"""What the interpreter accepts, the compiler accepts too."""

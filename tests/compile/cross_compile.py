@@ -1,0 +1,88 @@
+"""Compile the kernels of snippet files for a GPU that need not be there.
+
+Run as a program, in a process without TRITON_INTERPRET: each argument is a file, and
+the answer is JSON on standard output, {file: {dtype: [kernel, ...] or the error}}. The
+launches are the file's own: its functions are called on the CPU, and a launch compiles
+the kernel for exactly these arguments instead of running it.
+"""
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, make_backend
+from triton.runtime.jit import JITFunction, create_function_from_signature
+
+TARGET = GPUTarget("cuda", 90, 32)
+BACKEND = make_backend(TARGET)
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+class OnGpu(torch.Tensor):
+    """A tensor on the CPU that says it is on a GPU: nothing here looks into it."""
+
+    is_cuda = True
+
+
+# How to call a file whose function is not softmax(x).
+CALLS: dict[str, Callable[[ModuleType, torch.Tensor], Any]] = {
+    "vector_add": lambda module, x: module.add(x[0], x[0]),
+    "wrong_no_mask": lambda module, x: module.add(x[0], x[0], x[0]),
+    "copy_tile": lambda module, x: module.copy(x),
+    "addresses": lambda module, x: module.addresses(*x.shape, x.stride(0)),
+}
+
+
+def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> None:
+    """What takes the place of a launch: compile down to machine code."""
+    del kwargs["grid"], kwargs["warmup"]
+    kwargs |= {"debug": False, "instrumentation_mode": ""}
+    bind = create_function_from_signature(kernel.signature, kernel.params, BACKEND)
+    bound, specialization, _ = bind(*args, **kwargs)
+    options, signature, constants, attributes = kernel._pack_args(
+        BACKEND, kwargs, bound, specialization, None
+    )
+    source = ASTSource(kernel, signature, constants, attributes)
+    triton.compile(source, target=TARGET, options=options.__dict__)
+
+
+def kernels_of(path: Path) -> dict[str, list[str] | str]:
+    """The kernels that each dtype launches, or why one of them does not compile."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    launched: list[str] = []
+
+    def run(kernel: JITFunction, *args: Any, **kwargs: Any) -> None:
+        compile_launch(kernel, *args, **kwargs)
+        launched.append(kernel.__name__)
+
+    JITFunction.run = run
+    found: dict[str, list[str] | str] = {}
+    for dtype in DTYPES:
+        launched.clear()
+        x = torch.zeros(3, 200, dtype=dtype)
+        try:
+            if path.stem in CALLS:
+                CALLS[path.stem](module, x.as_subclass(OnGpu))
+            else:
+                # These may ask the GPU for its size, but not for an interpreted launch.
+                with triton.knobs.runtime.scope():
+                    triton.knobs.runtime.interpret = True
+                    module.softmax(x)
+            found[str(dtype)] = launched.copy()
+        except Exception as error:
+            found[str(dtype)] = f"{type(error).__name__}: {error}"
+    return found
+
+
+if __name__ == "__main__":
+    print(json.dumps({name: kernels_of(Path(name)) for name in sys.argv[1:]}))

@@ -1,0 +1,63 @@
+"""Every kernel compiles to machine code, for each dtype, on a machine without a GPU.
+
+The interpreter accepts what the compiler does not: a variable that changes its type in
+a loop, for instance.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DTYPES = ["torch.float16", "torch.bfloat16", "torch.float32", "torch.float64"]
+SNIPPETS = sorted(
+    path.relative_to(ROOT / "snippets").as_posix()
+    for path in (ROOT / "snippets").rglob("*.py")
+    if "@triton.jit" in path.read_text(encoding="utf-8")
+)
+
+
+def cross_compile(*paths: Path) -> dict[str, dict[str, list[str] | str]]:
+    """What cross_compile.py says of these files, in a process of its own."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    environment["TRITON_CACHE_DIR"] = str(ROOT / ".cache" / "triton")
+    program = Path(__file__).with_name("cross_compile.py")
+    done = subprocess.run(
+        [sys.executable, program, *paths],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(scope="session")
+def compiled() -> dict[str, dict[str, list[str] | str]]:
+    """All snippets, in one go: most of the time goes into importing torch."""
+    return cross_compile(*(ROOT / "snippets" / name for name in SNIPPETS))
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS)
+def test_compiles(snippet: str, compiled: dict) -> None:
+    kernels = compiled[str(ROOT / "snippets" / snippet)]
+    assert list(kernels) == DTYPES
+    for dtype, launched in kernels.items():
+        assert isinstance(launched, list), f"{dtype}: {launched}"
+        assert launched, f"{dtype}: no kernel was launched"
+
+
+def test_an_error_of_the_compiler_is_seen(tmp_path: Path) -> None:
+    text = (ROOT / "snippets/softmax/online.py").read_text(encoding="utf-8")
+    old = 'm_i = tl.full((), float("-inf"), COMPUTE)'
+    assert old in text
+    path = tmp_path / "changes_type.py"
+    path.write_text(text.replace(old, "m_i = -1000000"), encoding="utf-8")
+    for launched in cross_compile(path)[str(path)].values():
+        assert "m_i" in launched
+        assert "type" in launched
