@@ -40,16 +40,14 @@ CSS_URL = re.compile(
     r"""|@import\s+(?:"([^"]*)"|'([^']*)')""",
     re.IGNORECASE,
 )
-# A call or statement that fetches, with the address written into it.
-JS_FETCH = re.compile(
+ADDRESS = re.compile(r"""["'`]((?:(?:https?|wss?):)?//[^"'`\s]+)["'`]""")
+# What stands before an address where a call or statement fetches it.
+FETCHES = re.compile(
     r"""(?:\b(?:import|fetch|importScripts|(?:Shared)?Worker|EventSource|WebSocket"""
     r"""|sendBeacon|addModule|register)\s*\(\s*(?:new\s+URL\s*\(\s*)?"""
-    r"""|\b(?:from|import)\s*|\.(?:src|srcset|href)\s*=\s*)"""
-    r"""(["'`])((?:[a-z]+:)?//[^"'`\s]+)\1""",
-    re.IGNORECASE,
+    r"""|\b(?:from|import)\s*|\.(?:src|srcset|href)\s*=\s*)$"""
 )
 JS_COMMENT = re.compile(r"/\*.*?\*/|(?<![:\"'`])//[^\n]*", re.DOTALL)
-JS_ADDRESS = re.compile(r"""["'`]((?:(?:https?|wss?):)?//[\w-]+\.[^"'`\s]*)""")
 JS_IMPORT = re.compile(
     r"""(?:^|[;\s])(?:import|export)\b[^"'`;()]*["']([^"']+)["']"""
     r"""|\bimport\(\s*["']([^"']+)["']\s*\)"""
@@ -204,9 +202,9 @@ def fetches(site: Site, page: Page) -> Iterator[Finding]:
                         node, f"<{node.tag}> fetches {url!r}, which {wrong}", url
                     )
         if node.tag == "script" and "src" not in node.attrs:
-            for match in JS_FETCH.finditer(node.text()):
-                reason = f"inline script fetches {match[2]!r} from another host"
-                yield page.fault(node, reason, match[2])
+            for match in foreign(node.text(), every=False):
+                reason = f"inline script fetches {match[1]!r} from another host"
+                yield page.fault(node, reason, match[1])
         if node.tag == "iframe" and FOREIGN.search(node.attrs.get("srcdoc", "")):
             yield page.fault(node, "<iframe srcdoc> names another host", "srcdoc")
         if "mermaid" in node.classes:
@@ -247,16 +245,9 @@ def script(site: Site, path: Path) -> Iterator[Finding]:
     source = origin(site, path)
     ours = source != site.relative(path) and "vendor" not in path.parts
     text = JS_COMMENT.sub(keep_lines, text) if ours else text
-    patterns = [(JS_FETCH, 2)] + ([(JS_ADDRESS, 1)] if ours else [])
-    seen = set()
-    for pattern, group in patterns:
-        for match in pattern.finditer(text):
-            line = text.count("\n", 0, match.start(group)) + 1
-            if (line, match[group]) in seen or match[group].startswith(NAMESPACES):
-                continue
-            seen.add((line, match[group]))
-            reason = f"fetches {match[group]!r} from another host"
-            yield Finding(source, line, reason)
+    for match in foreign(text, every=ours):
+        line = text.count("\n", 0, match.start()) + 1
+        yield Finding(source, line, f"fetches {match[1]!r} from another host")
     if not ours:
         return
     for match in JS_IMPORT.finditer(text):
@@ -265,6 +256,14 @@ def script(site: Site, path: Path) -> Iterator[Finding]:
             line = text.count("\n", 0, match.end()) + 1
             reason = f"imports {name!r}, which leads to no file of the site"
             yield Finding(source, line, reason)
+
+
+def foreign(text: str, *, every: bool) -> Iterator[re.Match[str]]:
+    """Addresses on other hosts in a script: those that a call fetches, or every one."""
+    for match in ADDRESS.finditer(text):
+        called = FETCHES.search(text, max(0, match.start() - 80), match.start())
+        if called or (every and not match[1].startswith(NAMESPACES)):
+            yield match
 
 
 def origin(site: Site, path: Path) -> str:
@@ -287,14 +286,16 @@ def images(site: Site, page: Page) -> Iterator[Finding]:
         )
         if hidden:
             continue
-        url = node.attrs.get("src", "")
-        texts = (*as_written(site, page, url), url)
         if node.tag in ("img", "area") or node.attrs.get("type") == "image":
+            url = node.attrs.get("src", "")
+            texts = (*as_written(site, page, url), url)
             alt = node.attrs.get("alt", "").strip()
             if not alt or alt.startswith("No description has been provided"):
                 yield page.fault(node, f"<{node.tag}> has no alt text", *texts)
         elif node.attrs.get("role") == "img" and not name_of(page, node):
-            yield page.fault(node, f'<{node.tag} role="img"> has no name', *node.written())
+            yield page.fault(
+                node, f'<{node.tag} role="img"> has no name', *node.written()
+            )
         elif (
             node.tag == "svg"
             and page.article in node.ancestors()
@@ -302,7 +303,9 @@ def images(site: Site, page: Page) -> Iterator[Finding]:
             and any(node.find("text"))
             and not any(n.attrs.get("aria-hidden") == "true" for n in node.ancestors())
         ):
-            yield page.fault(node, '<svg> is neither role="img" nor hidden', *node.written())
+            yield page.fault(
+                node, '<svg> is neither role="img" nor hidden', *node.written()
+            )
 
 
 def name_of(page: Page, node: Node) -> str:
