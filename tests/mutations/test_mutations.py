@@ -11,9 +11,12 @@ from tests.mutations.runner import Tree
 ROOT = Path(__file__).parents[2]
 
 
-def mutations() -> dict[str, list[Mutation]]:
-    """The table of every test module, by the snippet that it mirrors."""
-    found = {}
+def mutations() -> tuple[dict[str, list[Mutation]], dict[str, Exception]]:
+    """The table of every test module, by the snippet that it mirrors.
+
+    A module that cannot be imported has an exception instead: the others go on.
+    """
+    tables, errors = {}, {}
     folder = ROOT / "tests" / "snippets"
     for path in sorted(folder.rglob("test_*.py")):
         name = path.relative_to(folder)
@@ -21,12 +24,16 @@ def mutations() -> dict[str, list[Mutation]]:
         # Under a name of its own: pytest imports the module too, and rewrites it.
         spec = importlib.util.spec_from_file_location(f"mutations of {snippet}", path)
         module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        found[snippet] = getattr(module, "MUTATIONS", [])
-    return found
+        tables[snippet] = []
+        try:
+            spec.loader.exec_module(module)
+            tables[snippet] = getattr(module, "MUTATIONS", [])
+        except Exception as error:
+            errors[snippet] = error
+    return tables, errors
 
 
-TABLES = mutations()
+TABLES, ERRORS = mutations()
 
 
 @pytest.fixture(scope="session")
@@ -49,4 +56,6 @@ def test_is_caught(tree: Tree, snippet: str, mutation: Mutation) -> None:
 
 @pytest.mark.parametrize("snippet", TABLES)
 def test_every_test_module_lists_mutations(snippet: str) -> None:
+    if snippet in ERRORS:
+        raise ERRORS[snippet]
     assert TABLES[snippet], f"the tests of {snippet} list no MUTATIONS"
