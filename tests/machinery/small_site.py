@@ -159,7 +159,8 @@ $ python snippets/part/one.py
 > --8<-- "part/two.py"
 > ```
 
-It takes {measured: bench seconds kernel=part/two.py n=4 | us} on this machine, at {stated: 4.8 TB/s | a datasheet}.
+It takes {measured: bench seconds kernel=part/two.py n=4 | us} on this machine,
+at {stated: 4.8 TB/s | a datasheet}.
 
 ```measurements
 record: bench
@@ -272,3 +273,16 @@ def copy(original: Path, target: Path) -> Path:
 def found(root: Path) -> list[Finding]:
     """What the check says of the site."""
     return sorted(set(findings(root, root / "site")))
+
+
+def line_of(path: Path, text: str) -> int:
+    """The first line of a file with a text."""
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return next(n for n, line in enumerate(lines, 1) if text in line)
+
+
+def edit(root: Path, name: str, old: str, new: str) -> None:
+    """Replace the first place of a text, which must be there."""
+    text = (root / name).read_text(encoding="utf-8")
+    assert old in text
+    (root / name).write_text(text.replace(old, new, 1), encoding="utf-8")

@@ -1,7 +1,5 @@
 """The check: a sound site passes, and each planted fault is the one that is found."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.machinery import small_site
@@ -137,17 +135,6 @@ IN_SOURCES = [
 ]  # fmt: skip
 
 
-def line_of(path: Path, text: str) -> int:
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return next(n for n, line in enumerate(lines, 1) if text in line)
-
-
-def edit(root: Path, name: str, old: str, new: str) -> None:
-    text = (root / name).read_text(encoding="utf-8")
-    assert old in text
-    (root / name).write_text(text.replace(old, new, 1), encoding="utf-8")
-
-
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory):
     return small_site.sound(tmp_path_factory.getbasetemp() / "sound")
@@ -162,7 +149,9 @@ def site(sound, tmp_path):
 def faulty(sound, tmp_path_factory):
     """A site with a page of all the faults, and one that only looks faulty."""
     root = small_site.copy(sound, tmp_path_factory.mktemp("faulty"))
-    edit(root, "mkdocs.yml", "- Page:", "- Faults: part/f.md\n  - Fine: x.md\n  - Page:")
+    small_site.edit(
+        root, "mkdocs.yml", "- Page:", "- Faults: part/f.md\n  - Fine: x.md\n  - Page:"
+    )
     faults = "\n\n".join(text for _, text, _, _ in IN_PAGES)
     (root / "docs/part/f.md").write_text(f"# Faults\n\n{faults}\n", encoding="utf-8")
     (root / "docs/x.md").write_text(f"# Fine\n\n{SOUND}", encoding="utf-8")
@@ -204,10 +193,10 @@ def test_no_other_fault_is_found(faulty):
     ids=[f[0] for f in IN_BUILT + IN_SOURCES],
 )
 def test_a_fault_in_a_file(site, name, old, new, path, where, reason):
-    edit(site, name, old, new)
+    small_site.edit(site, name, old, new)
     found = small_site.found(site)
     assert len(found) == 1, found
     assert reason in found[0].reason
     assert found[0].path == path
     read = name if path.startswith("docs/assets") else path
-    assert found[0].line == line_of(site / read, where)
+    assert found[0].line == small_site.line_of(site / read, where)

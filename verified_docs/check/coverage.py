@@ -42,7 +42,7 @@ def on_pages(snippet: Snippet, shown: Shown) -> Iterator[Finding]:
     for section in snippet.sections.values():
         if not any(s.first <= section.first and section.last <= s.last for s in spans):
             reason = f"no page shows the section {section.name!r}"
-            yield Finding(path, section.first, reason)
+            yield Finding(path, section.first - 1, reason)
 
 
 def line_ends(snippet: Snippet) -> Iterator[Finding]:

@@ -1,0 +1,220 @@
+"""The check of snippets, tests, records and navigation, and its command."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.machinery import small_site
+from verified_docs.__main__ import main
+from verified_docs.check import Weight
+
+ONE = "snippets/part/one.py"
+TWO = "snippets/part/two.py"
+RECORD = f"records/{small_site.GPU}/verification.json"
+BENCH = f"records/{small_site.GPU}/bench.json"
+# Edits of the markers of a snippet: (name, old, new, where in the new file, reason).
+MARKERS = [
+    ("no end", "# --8<-- [end:demo]", "", "[start:demo]", "has no [end:demo] after it"),
+    ("misspelt end", "[end:demo]", "[end:dome]", "[end:dome]", "ends no open section"),
+    ("bad name", "[start:demo]", "[start:De-mo]", "De-mo", "'De-mo' is no name"),
+    ("no marker", "[start:demo]", "[begin:demo]", "begin", "is no marker"),
+    ("twice", "[start:demo]", "[start:kernel]", "[start:kernel]", "already starts at"),
+    ("empty", "[end:kernel]", "[end:kernel]\n# --8<-- [start:e]\n# --8<-- [end:e]",
+     "[start:e]", "section 'e' is empty"),
+    ("lost line", "    total = x + x\n    return total", "", "[line:add]", "names no line"),
+    ("syntax", "total = x + x", "total = = x", "total = =", "syntax error"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    return small_site.sound(tmp_path_factory.getbasetemp() / "sound")
+
+
+@pytest.fixture
+def site(sound, tmp_path):
+    return small_site.copy(sound, tmp_path / "copy")
+
+
+def told(root):
+    return [f"{f} [{f.weight.name}]" for f in small_site.found(root)]
+
+
+def matches(root, *reasons):
+    """The findings are these, and no others, in their order."""
+    found = told(root)
+    assert len(found) == len(reasons), found
+    for text, reason in zip(found, reasons, strict=True):
+        assert reason in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where", "reason"),
+    [marker[1:] for marker in MARKERS],
+    ids=[marker[0] for marker in MARKERS],
+)
+def test_markers(site, old, new, where, reason):
+    small_site.edit(site, ONE, old, new)
+    own = [f for f in small_site.found(site) if f.path == ONE]
+    assert len(own) == 1
+    assert reason in own[0].reason
+    if where != "[start:kernel]":  # There are two of these; the second is at fault.
+        lines = [small_site.line_of(site / ONE, where)]
+        assert own[0].line in (lines[0], lines[0] + 1)
+    pages = [str(f) for f in small_site.found(site) if f.path != ONE]
+    assert any("docs/part/page.md" in f and "cannot be read" in f for f in pages)
+
+
+def test_a_snippet_on_no_page(site):
+    (site / "snippets/part/new.py").write_text("x = 1\n")
+    shutil.copy(site / "tests/snippets/part/test_one.py",
+                site / "tests/snippets/part/test_new.py")  # fmt: skip
+    names = ("part/new.py", "part/one.py", "part/two.py")
+    small_site.record(site, small_site.GPU, *names)
+    matches(site, "snippets/part/new.py:1: no page shows this snippet [FAULT]")
+
+
+def test_a_section_on_no_page(site):
+    small_site.edit(site, "docs/part/page.md", '"part/one.py:demo"', '"part/two.py"')
+    small_site.build(site)
+    line = small_site.line_of(site / ONE, "[start:demo]")
+    matches(site, f"{ONE}:{line}: no page shows the section 'demo' [FAULT]")
+
+
+def test_an_inner_section_is_on_the_page_of_the_outer_one(site):
+    text = (site / ONE).read_text()
+    marked = "    # --8<-- [start:inner]\n    return total\n    # --8<-- [end:inner]"
+    (site / ONE).write_text(text.replace("    return total", marked))
+    small_site.record(site)
+    small_site.build(site)
+    assert told(site) == []
+
+
+def test_a_snippet_without_tests(site):
+    (site / "tests/snippets/part/test_two.py").unlink()
+    assert f"{TWO}:1: there is no mirrored test module tests/snippets/part/test_two.py " \
+        "[FAULT]" in told(site)  # fmt: skip
+
+
+def test_a_test_module_without_tests(site):
+    (site / "tests/snippets/part/test_two.py").write_text("TESTED = True\n")
+    small_site.record(site)
+    matches(site, "tests/snippets/part/test_two.py:1: the module has no test [FAULT]")
+
+
+def test_tests_of_no_snippet(site):
+    shutil.copy(site / "tests/snippets/part/test_one.py",
+                site / "tests/snippets/part/test_gone.py")  # fmt: skip
+    matches(site, "part/test_gone.py:1: there is no snippet snippets/part/gone.py for")
+
+
+def test_a_page_outside_the_navigation(site):
+    (site / "docs/lost.md").write_text("# Lost\n\nNo page leads here.\n")
+    small_site.build(site)
+    matches(site, "docs/lost.md:1: the page is not in nav of mkdocs.yml [FAULT]")
+
+
+def test_a_page_that_is_not_built(site):
+    (site / "docs/new.md").write_text("# New\n")
+    small_site.edit(site, "mkdocs.yml", "  - Page:", "  - New: new.md\n  - Page:")
+    matches(site, "docs/new.md:1: the built site lacks this page; run `make site`")
+
+
+def test_a_built_page_without_a_source(site):
+    (site / "site/old").mkdir()
+    (site / "site/old/index.html").write_text("<p>old</p>")
+    matches(site, "site/old/index.html:1: this page has no source any more")
+
+
+def test_a_line_changed_in_a_snippet(site):
+    small_site.edit(site, ONE, "total = x + x", "total = 2 * x")
+    found = "\n".join(told(site))
+    assert "the block is not part/one.py:kernel: line 3 is" in found
+    assert "the download of part/one.py is not the file" in found
+    assert "the block is not the difference of part/one.py:kernel and" in found
+    assert f"{ONE}:1: stale: it or its tests changed" in found
+
+
+def test_a_stale_benchmark_and_its_figures(site):
+    entry = json.loads((site / BENCH).read_text())
+    entry["files"]["snippets/part/two.py"] = "0" * 64
+    (site / BENCH).write_text(json.dumps(entry, indent=2))
+    small_site.build(site)
+    found = small_site.found(site)
+    assert {f.weight for f in found} == {Weight.RECORD}
+    assert any("two.py changed since it was timed" in f.reason for f in found)
+    assert any("was measured before the file changed" in f.reason for f in found)
+
+
+def test_a_figure_that_the_record_has_changed(site):
+    small_site.edit(site, BENCH, "1.5e-06", "2.5e-06")
+    matches(
+        site,
+        "now says 2.5e-06 for 'seconds kernel=part/two.py n=4'; run `make site`",
+        "this measurements is not that of the records; run `make site`",
+    )
+
+
+def test_a_figure_not_yet_measured(site):
+    small_site.edit(site, "docs/part/page.md", "n=4", "n=8")
+    small_site.build(site)
+    line = small_site.line_of(site / "docs/part/page.md", "{measured")
+    matches(site, f"docs/part/page.md:{line}: a figure that is not yet measured [REC")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ('"error": 1e-07', '"error": 3e-07', "error 3e-07 is beyond its bound 2e-07"),
+        ('"cases": 3', '"cases": 0', "no case passed on test-gpu"),
+    ],
+)
+def test_a_record_that_proves_nothing(site, old, new, reason):
+    small_site.edit(site, RECORD, old, new)
+    found = [f for f in small_site.found(site) if f.path == RECORD]
+    assert len(found) == 1
+    assert reason in found[0].reason
+
+
+def test_a_record_of_a_snippet_that_is_gone(site):
+    text = (site / RECORD).read_text()
+    record = json.loads(text)
+    record["snippets"]["part/gone.py"] = record["snippets"]["part/one.py"]
+    (site / RECORD).write_text(json.dumps(record, indent=2))
+    matches(site, "record of part/gone.py, which is no snippet [WARNING]")
+
+
+def test_the_quoted_gpu_has_no_records(site):
+    small_site.edit(site, "mkdocs.yml", "gpu: test-gpu", "gpu: other-gpu")
+    found = told(site)
+    assert any("there are no records of the GPU 'other-gpu'" in f for f in found)
+
+
+def test_the_command_prints_faults_and_fails(site, capsys):
+    small_site.edit(site, "site/part/page/index.html", "zweimal", "dreimal")
+    assert main(["check", "--root", str(site)]) == 1
+    output = capsys.readouterr()
+    assert output.out.startswith("docs/part/page.md:")
+    assert output.out.count("\n") == 1
+    assert "1 faults, 0 warnings" in output.err
+
+
+def test_the_command_passes_the_sound_site(sound, capsys):
+    assert main(["check", "--root", str(sound), "--require", "gpu"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_require_gpu_turns_warnings_into_faults(site, capsys):
+    small_site.record(site, small_site.GPU, "part/one.py")
+    small_site.build(site)
+    assert main(["check", "--root", str(site)]) == 0
+    assert f"{TWO}:1: warning: no GPU has a record of it" in capsys.readouterr().out
+    assert main(["check", "--root", str(site), "--require", "gpu"]) == 1
+    assert f"{TWO}:1: no GPU has a record of it" in capsys.readouterr().out
+
+
+def test_without_a_site(site, capsys):
+    shutil.rmtree(site / "site")
+    assert main(["check", "--root", str(site)]) == 1
+    assert "site: no built site; run `make site` first" in capsys.readouterr().err
