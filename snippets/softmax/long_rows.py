@@ -48,7 +48,7 @@ def softmax_kernel(
     # --8<-- [start:ticket]
     # Chunks are handed out in the order in which programs start.
     # --8<-- [line:ticket]
-    ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed")
+    ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed").to(tl.int32)
     row = (ticket // chunks).to(tl.int64)
     first = (ticket % chunks).to(tl.int64) * CHUNK_COLS
     x_ptr += row * stride_xr + first * stride_xc
@@ -84,6 +84,12 @@ def softmax_kernel(
         tl.atomic_xchg(word_ptr + ticket, to_word(m_i, l_i), sem="relaxed")
         offs_k = tl.arange(0, BLOCK_CHUNKS)
         words_ptr = word_ptr + row * chunks + offs_k
+        # The program that started last is likely to be the last: look at its word
+        # first, because reading all of them again and again costs bandwidth.
+        missing = WAIT
+        while missing:
+            word = tl.load(word_ptr + row * chunks + chunks - 1, volatile=True)
+            missing = word == 0
         missing = WAIT
         # --8<-- [line:wait]
         while missing:
@@ -104,7 +110,13 @@ def softmax_kernel(
     scale = 1.0 / l_i
     for start in tl.range(0, CHUNK_COLS, BLOCK_COLS, loop_unroll_factor=4):
         mask = start + offs < size
-        x = tl.load(x_ptr + (start + offs) * stride_xc, mask, other=float("-inf"))
+        x = tl.load(
+            x_ptr + (start + offs) * stride_xc,
+            mask,
+            other=float("-inf"),
+            # --8<-- [line:evict]
+            eviction_policy="evict_first",
+        )
         # --8<-- [line:output]
         y = tl.exp2((x.to(COMPUTE) - m_i) * 1.4426950408889634) * scale
         tl.store(y_ptr + (start + offs) * stride_yc, y, mask)
@@ -116,7 +128,7 @@ def softmax_kernel(
 
 # --8<-- [start:launch]
 def softmax(
-    x: torch.Tensor, *, chunk_cols: int = 8192, block_cols: int = 2048
+    x: torch.Tensor, *, chunk_cols: int = 8192, block_cols: int = 1024
 ) -> torch.Tensor:
     """Softmax over the last dimension, several programs per row, one launch.
 
@@ -169,13 +181,14 @@ def softmax(
     chunks = triton.cdiv(cols, chunk_cols)
     # The interpreter runs one program after the other. So it launches twice, and only
     # the second launch waits: for words that are all there.
-    words = torch.zeros(rows * chunks, dtype=torch.int64, device=x.device)
+    # The last two words count the tickets, one for each launch.
+    words = torch.zeros(rows * chunks + 2, dtype=torch.int64, device=x.device)
     for wait in (True,) if x.is_cuda else (False, True):
         softmax_kernel[(rows * chunks,)](
             x,
             y,
             words,
-            torch.zeros(1, dtype=torch.int32, device=x.device),
+            words[rows * chunks + wait :],
             *x.stride(),
             *y.stride(),
             cols,
@@ -186,7 +199,8 @@ def softmax(
             BLOCK_CHUNKS=triton.next_power_of_2(chunks),
             CHUNK_COLS=chunk_cols,
             BLOCK_COLS=min(block_cols, chunk_cols),
-            num_warps=8,
+            num_warps=max(1, min(8, block_cols * x.element_size() // 512)),
+            maxnreg=48,
         )
     return y
 
