@@ -28,7 +28,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("nodeid", leaving())
 
 
-@pytest.mark.gpu
 @pytest.mark.skipif(
     not torch.cuda.is_available() or not shutil.which("compute-sanitizer"),
     reason="needs a GPU and compute-sanitizer",
