@@ -84,15 +84,22 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def run(
+    tree: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> pytest.RunResult:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tree)
+    config = str(tree / "pyproject.toml")
+    return pytester.runpytest_subprocess(
+        f"--rootdir={tree}", "-c", config, "-rA", "tests/snippets"
+    )
+
+
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
 def test_what_they_catch_and_what_they_let_through(
     tree: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.chdir(tree)
-    result = pytester.runpytest_subprocess(
-        f"--rootdir={tree}", "-c", str(tree / "pyproject.toml"), "-rA", "tests"
-    )
+    result = run(tree, pytester, monkeypatch)
     outcomes = {
         line.split(" - ")[0].replace("tests/snippets/part/test_ones.py::", "")
         for line in result.outlines
@@ -120,3 +127,13 @@ def test_what_they_catch_and_what_they_let_through(
     )
     result.assert_outcomes(passed=6, failed=3, errors=1, skipped=1)
     assert not (tree / ".cache").exists(), "a snippet that failed is recorded"
+
+
+@pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
+def test_memcheck_without_a_gpu_is_refused(
+    tree: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")
+    result = run(tree, pytester, monkeypatch)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *torch sees no GPU*"])

@@ -31,7 +31,12 @@ settings.load_profile("snippets")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """--thin thins out properties too."""
+    """--thin thins out properties too; memcheck without a GPU shows nothing."""
+    if poison.under_memcheck() and not torch.cuda.is_available():
+        raise pytest.UsageError(
+            "PYTORCH_NO_CUDA_MEMORY_CACHING is set, as make memcheck does, but torch "
+            "sees no GPU: there is none, or compute-sanitizer does not support it"
+        )
     if config.getoption("thin"):
         settings.load_profile("thin")
 
