@@ -114,7 +114,6 @@ def softmax_kernel(
             x_ptr + (start + offs) * stride_xc,
             mask,
             other=float("-inf"),
-            # --8<-- [line:evict]
             eviction_policy="evict_first",
         )
         # --8<-- [line:output]
