@@ -93,9 +93,8 @@ def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for bad in (0, 3, -2, 512):
             with pytest.raises(ValueError, match=f"^{name} is {bad}; it must be"):
                 copy_tile.copy(x, **{**SMALL, name: bad})
-    wide = x[:, :1].expand(2, 65536)
     with pytest.raises(ValueError, match=r"^x has 65536 columns; .* 65535"):
-        copy_tile.copy(wide, block_cols=1)
+        copy_tile.copy(torch.zeros(0, 65536, device=device), block_cols=1)
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     with pytest.raises(ValueError, match=r"^x is on cpu; .* TRITON_INTERPRET=1"):
         copy_tile.copy(x.cpu())
