@@ -110,6 +110,7 @@ def softmax_kernel(
     scale = 1.0 / l_i
     for start in tl.range(0, CHUNK_COLS, BLOCK_COLS, loop_unroll_factor=4):
         mask = start + offs < size
+        # --8<-- [line:evict]
         x = tl.load(
             x_ptr + (start + offs) * stride_xc,
             mask,
