@@ -131,18 +131,27 @@ def _statements(text: str, path: Path) -> dict[int, int]:
     try:
         tree = ast.parse(text)
     except SyntaxError as error:
-        raise SnippetError(
-            path, error.lineno or 1, f"syntax error: {error.msg}"
-        ) from None
+        reason = f"syntax error: {error.msg}"
+        raise SnippetError(path, error.lineno or 1, reason) from None
     except ValueError as error:
         raise SnippetError(path, 1, f"this is no Python: {error}") from None
+    lines = text.split("\n")
     ends = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
+            decorators = getattr(node, "decorator_list", [])
+            start = min([node.lineno, *(each.lineno for each in decorators)])
             body = getattr(node, "body", None)
-            end = body[0].lineno - 1 if body else node.end_lineno
-            ends[node.lineno] = max(node.lineno, end or 0)
+            end = body[0].lineno - 1 if body else node.end_lineno or start
+            while end > start and not _is_code(lines[end - 1]):
+                end -= 1
+            ends[start] = max(start, end)
     return ends
+
+
+def _is_code(line: str) -> bool:
+    """Whether a line is neither blank nor a comment, as markers are."""
+    return bool(line.strip()) and not line.lstrip().startswith("#")
 
 
 def _show(
@@ -154,40 +163,40 @@ def _show(
     path: Path,
 ) -> Section:
     """The lines first..last as a page shows them."""
-    kept: list[tuple[int, str]] = []
-    marks: dict[str, range] = {}
+    kept: list[int] = []
     joining = True  # Blank lines on both sides of a dropped line count once.
-    pending: tuple[int, str] | None = None
     for number in range(first, last + 1):
-        line = lines[number - 1]
-        match = MARKER.fullmatch(line)
-        if match:
-            if match[1] == "line":
-                if pending:
-                    reason = f"names the same line as [line:{pending[1]}]"
-                    raise SnippetError(path, number, reason)
-                pending = (number, match[2])
-            joining = not kept or not kept[-1][1]
-            continue
-        blank = not line.strip()
-        if blank and joining:
-            continue
-        joining = False
-        kept.append((number, "" if blank else line))
-        if pending and not blank:
-            if number not in statements:
-                reason = f"the line after [line:{pending[1]}] starts no statement"
-                raise SnippetError(path, number, reason)
-            marks[pending[1]] = range(number, min(statements[number], last) + 1)
-            pending = None
-    if pending:
-        raise SnippetError(path, pending[0], f"[line:{pending[1]}] names no line")
-    while kept and not kept[-1][1]:
+        blank = not lines[number - 1].strip()
+        if MARKER.fullmatch(lines[number - 1]):
+            joining = not kept or not lines[kept[-1] - 1].strip()
+        elif not (blank and joining):
+            joining = False
+            kept.append(number)
+    while kept and not lines[kept[-1] - 1].strip():
         kept.pop()
-    text = textwrap.dedent("\n".join(line for _, line in kept)) + "\n"
-    position = {number: index for index, (number, _) in enumerate(kept)}
-    placed = {
-        mark: range(position[span[0]], position[max(position.keys() & span)] + 1)
-        for mark, span in marks.items()
-    }
-    return Section(name, text, first, last, placed)
+    text = textwrap.dedent("\n".join(lines[number - 1] for number in kept)) + "\n"
+    marks = {}
+    for mark, start in _marked(lines, first, last, path).items():
+        end = min(statements.get(start, start), last)
+        shown = [n for n, number in enumerate(kept) if start <= number <= end]
+        marks[mark] = range(shown[0], shown[-1] + 1)
+    return Section(name, text, first, last, marks)
+
+
+def _marked(lines: list[str], first: int, last: int, path: Path) -> dict[str, int]:
+    """The line of code that each [line:name] from first to last names."""
+    marks: dict[str, int] = {}
+    names: dict[int, str] = {}
+    for number in range(first, last + 1):
+        match = MARKER.fullmatch(lines[number - 1])
+        if not match or match[1] != "line":
+            continue
+        after = range(number + 1, last + 1)
+        code = next((n for n in after if _is_code(lines[n - 1])), None)
+        if code is None:
+            raise SnippetError(path, number, f"[line:{match[2]}] names no line")
+        if code in names:
+            reason = f"it names the same line as [line:{names[code]}]"
+            raise SnippetError(path, number, reason)
+        marks[match[2]], names[code] = code, match[2]
+    return marks

@@ -79,6 +79,22 @@ def test_a_marked_line_is_the_whole_statement_or_the_header_of_a_compound_one() 
     assert kernel.text.split("\n")[1] == "    y = max("
 
 
+def test_a_mark_passes_comments_and_may_lie_inside_a_statement() -> None:
+    text = section(
+        "# --8<-- [line:call]\n# Why.\n\ny = max(\n    1,\n"
+        "    # --8<-- [line:two]\n    2,\n)\n"
+        "# --8<-- [line:head]\n@decorated\ndef f(\n    x,\n):\n    # Why.\n    pass"
+    )
+    shown = parse(text).section("a")
+    assert shown.marks == {
+        "call": range(2, 6),
+        "two": range(4, 5),
+        "head": range(6, 10),
+    }
+    lines = shown.text.split("\n")
+    assert (lines[2], lines[4], lines[9]) == ("y = max(", "    2,", "):")
+
+
 def test_the_hash_is_of_the_bytes_and_the_text_has_newlines() -> None:
     data = FILE.replace("\n", "\r\n").encode()
     snippet = snippets.parse("part/name.py", data)
@@ -115,7 +131,6 @@ def test_other_scripts_and_separators_survive() -> None:
         ("x = 1  # --8<-- [start:a]\n", 1, "is no marker"),
         ('# --8<-- "other.py"\nx = 1\n', 1, "is no marker"),
         (section("x = 1\n# --8<-- [line:z]"), 3, "[line:z] names no line"),
-        (section("# --8<-- [line:z]\n# why\nx = 1"), 3, "starts no statement"),
         (
             section("# --8<-- [line:z]\nx = 1\n# --8<-- [line:z]\ny = 1"),
             4,
