@@ -10,6 +10,7 @@ marker lines, without blank lines at either end, dedented, and ending in one new
 """
 
 import ast
+import functools
 import re
 import textwrap
 from collections.abc import Iterator
@@ -45,6 +46,7 @@ class Section:
     marks: dict[str, range] = field(default_factory=dict)
 
 
+@functools.lru_cache(maxsize=256)  # A page shows several sections of one file.
 def parse(text: str, path: Path) -> tuple[Section, dict[str, Section]]:
     """The whole file and its sections. Raises SnippetError with the path."""
     lines = text.split("\n")
