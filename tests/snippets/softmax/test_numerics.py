@@ -14,8 +14,9 @@ DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("form", numerics.FORMS)
 @pytest.mark.parametrize("cols", [1, 2, 3, 257, 400])
-def test_each_form_is_a_softmax(form, dtype, cols, check_accuracy):
-    x = torch.randn(3, cols, generator=torch.Generator().manual_seed(1)).to(dtype)
+def test_each_form_is_a_softmax(form, dtype, cols, device, check_accuracy):
+    x = torch.randn(3, cols, generator=torch.Generator().manual_seed(1))
+    x = x.to(device, dtype)
     inside = torch.float64 if dtype == torch.float64 else torch.float32
     m_i, l_i = form(x.to(inside))
     assert m_i.shape == l_i.shape == (3, 1)
