@@ -22,6 +22,7 @@ IN_PAGES = [
     ("xmp", "<xmp>y = 3</xmp>", "y = 3", "no include of a snippet"),
     ("lines of inline code", "Run `a =\n1` now.", "Run `a =", "inline code of several"),
     ("broken inline code", "<code>a<br>b</code>", "<code>a<br>", "inline code of sev"),
+    ("lines of output", "<samp>p<br>q</samp>", "<samp>p<br>", "inline code of sev"),
     ("unknown command", "```console\n$ rm -r x\n```", "$ rm", "README does not list"),
     ("typed output", "```console\n$ make site\ndone\n```", "done", "typed-in output"),
     ("fake badge", '<b class="badge">fine</b>', "fine", "'badge' is the machinery's"),
@@ -60,6 +61,7 @@ IN_PAGES = [
     ("seconds", "It takes 12 s here.", "12 s", "typed-in measurement '12 s'"),
     ("rate", "| a |\n|---|\n| 4.2 TB/s |", "4.2 TB/s", "typed-in measurement '4.2"),
     ("flops", "- runs at 610 TFLOP/s", "610", "typed-in measurement '610 TFLOP"),
+    ("words", "At 4 terabytes per second.", "4 tera", "measurement '4 terabytes per"),
     ("share", "> reaches 95 % of it", "95 %", "typed-in measurement '95 %'"),
     ("faster", "It is 3.1 times faster.", "3.1", "typed-in measurement '3.1 times"),
     ("twice", "It is twice as fast.", "twice as", "typed-in measurement 'twice as"),
@@ -201,3 +203,13 @@ def test_a_fault_in_a_file(site, name, old, new, path, where, reason):
     assert found[0].path == path
     read = name if path.startswith("docs/assets") else path
     assert found[0].line == small_site.line_of(site / read, where)
+
+
+def test_a_library_may_name_addresses_but_not_fetch_them(site):
+    path = site / "site/assets/vendor/library.js"
+    path.parent.mkdir()
+    path.write_text('var home = "https://a.example/";\nimportScripts("//h.example/w");')
+    found = [str(f) for f in small_site.found(site)]
+    assert found == [
+        "site/assets/vendor/library.js:2: fetches '//h.example/w' from another host"
+    ]

@@ -191,6 +191,12 @@ def test_the_quoted_gpu_has_no_records(site):
     assert any("there are no records of the GPU 'other-gpu'" in f for f in found)
 
 
+def test_two_gpus_and_none_is_quoted(site):
+    small_site.record(site, "other-gpu")
+    small_site.edit(site, "mkdocs.yml", "      gpu: test-gpu\n", "")
+    matches(site, "there are records of other-gpu, test-gpu: set the option gpu to one")
+
+
 def test_the_command_prints_faults_and_fails(site, capsys):
     small_site.edit(site, "site/part/page/index.html", "zweimal", "dreimal")
     assert main(["check", "--root", str(site)]) == 1

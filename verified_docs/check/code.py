@@ -15,6 +15,7 @@ from verified_docs.check.site import Finding, Page, Site, Source, Weight
 from verified_docs.snippets import Snippet, SnippetError, difference
 
 PREFORMATTED = ("pre", "textarea", "xmp", "listing", "plaintext")
+MONOSPACE = ("code", "kbd", "samp", "tt")
 PUBLISHED = frozenset(
     ("py", "py3", "pycon", "python", "python3", "ipython", "ipython3", "triton")
 )
@@ -58,7 +59,7 @@ def check(site: Site, shown: Shown) -> Iterator[Finding]:
         for node in page.article.walk():
             if node.tag in PREFORMATTED and node.text().strip():
                 yield from block(site, page, node, commands, shown)
-            elif node.tag == "code" and not node.within(*PREFORMATTED):
+            elif node.tag in MONOSPACE and not node.within(*PREFORMATTED):
                 yield from inline(page, node)
             elif node.tag == "details" and "badge" in node.classes:
                 yield from honest(site, page, node)
@@ -234,7 +235,8 @@ def known(site: Site, command: str, commands: set[str]) -> bool:
     runs = RUNS.fullmatch(command)
     if runs:
         return runs[1] in site.snippets and mirrored(site, runs[1]).is_file()
-    return command in commands or any(command in test for test in test_texts(site))
+    quoted = re.compile(rf"""(["'`]){re.escape(command)}\1""")
+    return command in commands or any(map(quoted.search, test_texts(site)))
 
 
 def mirrored(site: Site, name: str) -> Path:
@@ -263,7 +265,7 @@ def inline(page: Page, node: Node) -> Iterator[Finding]:
     if "\n" in text.strip() or any(node.find("br")):
         reason = f"inline code of several lines: {short(text)}"
         first = next((c for c in node.children if isinstance(c, str)), "")
-        yield page.fault(node, reason, f"<code>{first}<br", text)
+        yield page.fault(node, reason, f"<{node.tag}>{first}<br", text)
 
 
 def honest(site: Site, page: Page, node: Node) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from verified_docs import records
 from verified_docs.check.code import Shown, mirrored
-from verified_docs.check.site import Finding, Site, Weight
+from verified_docs.check.site import EXTENSION, Finding, Site, Weight
 from verified_docs.records import RecordError, State
 from verified_docs.snippets import Snippet, SnippetError
 
@@ -89,7 +89,11 @@ def unreadable(site: Site) -> Iterator[Finding]:
             line = re.search(r"line (\d+) column", reason)
             yield Finding(site.relative(path), int(line[1]) if line else 1, reason)
     quoted = site.options.get("gpu")
-    if paths and quoted and not (site.root / "records" / str(quoted)).is_dir():
+    folders = sorted({path.parent.name for path in paths})
+    if len(folders) > 1 and not quoted:
+        reason = f"there are records of {', '.join(folders)}: set the option gpu to one"
+        yield Finding("mkdocs.yml", site.config_source.line_of(EXTENSION) or 1, reason)
+    if folders and quoted and str(quoted) not in folders:
         line_number = site.config_source.line_of(f"gpu: {quoted}") or 1
         reason = f"there are no records of the GPU {quoted!r} that the pages quote"
         yield Finding("mkdocs.yml", line_number, reason, Weight.RECORD)
