@@ -84,12 +84,13 @@ def softmax_kernel(
         tl.atomic_xchg(word_ptr + ticket, to_word(m_i, l_i), sem="relaxed")
         offs_k = tl.arange(0, BLOCK_CHUNKS)
         words_ptr = word_ptr + row * chunks + offs_k
-        # The program that started last is likely to be the last: look at its word
-        # first, because reading all of them again and again costs bandwidth.
-        missing = WAIT
-        while missing:
-            word = tl.load(word_ptr + row * chunks + chunks - 1, volatile=True)
-            missing = word == 0
+        if BLOCK_CHUNKS > 32:
+            # Reading many words again and again costs bandwidth: first wait for the
+            # word of the program that started last.
+            missing = WAIT
+            while missing:
+                word = tl.load(word_ptr + row * chunks + chunks - 1, volatile=True)
+                missing = word == 0
         missing = WAIT
         # --8<-- [line:wait]
         while missing:
@@ -200,7 +201,7 @@ def softmax(
             CHUNK_COLS=chunk_cols,
             BLOCK_COLS=min(block_cols, chunk_cols),
             num_warps=max(1, min(8, block_cols * x.element_size() // 512)),
-            maxnreg=48,
+            maxnreg=56,
         )
     return y
 

@@ -27,7 +27,7 @@ def softmax_kernel(
     # With NUM_STAGES = 4, the loads run up to three tiles ahead of the arithmetic.
     # --8<-- [line:walk]
     for row in tl.range(first, rows, step, num_stages=NUM_STAGES):
-        offs_r = (row + tl.arange(0, BLOCK_ROWS))[:, None]  # [BLOCK_ROWS, 1]
+        offs_r = (row + tl.arange(0, BLOCK_ROWS).to(tl.int64))[:, None]
         mask = (offs_r < rows) & (offs_c < cols)
         x = tl.load(
             x_ptr + offs_r * stride_xr + offs_c * stride_xc,

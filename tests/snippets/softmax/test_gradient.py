@@ -1,0 +1,245 @@
+"""Tests of snippets/softmax/gradient.py."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from snippets.softmax import gradient
+from tests.mutations import Mutation
+from tests.snippets.softmax.cases import (
+    DTYPES,
+    LAYOUTS,
+    LENGTHS,
+    SoftmaxTests,
+    every_dtype,
+    far_apart,
+    normal,
+    reference,
+)
+
+INF = float("inf")
+NAN = float("nan")
+
+
+def grad(softmax: Callable, x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
+    """The gradient of a softmax at x, given that of its output."""
+    x = x.detach().requires_grad_()
+    (dx,) = torch.autograd.grad(softmax(x), x, dy)
+    return dx
+
+
+def torch_softmax(x: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(x, dim=-1)
+
+
+class TestForward(SoftmaxTests):
+    softmax = staticmethod(gradient.softmax)
+    blocks = ({"block_cols": 64}, {"block_cols": 16}, {"block_cols": 512}, {})
+
+
+class TestBackward:
+    """Against PyTorch's gradient, in float64 and in the dtype itself."""
+
+    @staticmethod
+    def check(
+        x: torch.Tensor,
+        dy: torch.Tensor,
+        check_accuracy: Callable,
+        block_cols: int | None = 64,
+    ) -> None:
+        dx = grad(lambda x: gradient.softmax(x, block_cols=block_cols), x, dy)
+        assert dx.is_contiguous()
+        check_accuracy(
+            dx, grad(torch_softmax, x.double(), dy.double()), grad(torch_softmax, x, dy)
+        )
+
+    @every_dtype
+    @pytest.mark.parametrize("length", LENGTHS)
+    def test_every_length(
+        self,
+        length: str,
+        dtype: torch.dtype,
+        device: str,
+        guarded: Callable,
+        check_accuracy: Callable,
+    ) -> None:
+        cols = LENGTHS[length](64)
+        x = guarded(normal(3, cols, dtype, device))
+        dy = guarded(normal(3, cols, dtype, device, seed=1))
+        self.check(x, dy, check_accuracy)
+
+    @pytest.mark.parametrize("block_cols", [1, 16, 64, 128, 512, None])
+    def test_every_block_size(
+        self, block_cols: int | None, device: str, check_accuracy: Callable
+    ) -> None:
+        x, dy = (normal(2, 130, torch.float32, device, seed=seed) for seed in (0, 1))
+        self.check(x, dy, check_accuracy, block_cols)
+
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
+    def test_every_layout_of_dy(
+        self,
+        layout: str,
+        dtype: torch.dtype,
+        device: str,
+        guarded: Callable,
+        check_accuracy: Callable,
+    ) -> None:
+        x = normal(5, 100, dtype, device)
+        dy = guarded(LAYOUTS[layout](normal(5, 100, dtype, device, seed=1)))
+        self.check(x, dy, check_accuracy)
+
+    def test_the_gradient_of_a_sum_has_strides_of_0(self, device: str) -> None:
+        x = normal(3, 100, torch.float64, device).requires_grad_()
+        weights = normal(3, 1, torch.float64, device, seed=1)
+        (gradient.softmax(x, block_cols=32) * weights).sum().backward()
+        # The rows sum to 1 whatever x is.
+        assert x.grad.abs().max() < 1e-15
+
+    def test_x_is_transposed(self, device: str, check_accuracy: Callable) -> None:
+        x = normal(100, 4, torch.float32, device).T
+        self.check(x, normal(4, 100, torch.float32, device, seed=1), check_accuracy)
+
+    @every_dtype
+    @pytest.mark.parametrize("scale", [30.0, 1e4])
+    def test_large_values(
+        self, scale: float, dtype: torch.dtype, device: str, check_accuracy: Callable
+    ) -> None:
+        x = (normal(3, 200, torch.float64, device) * scale).to(dtype)
+        self.check(x, normal(3, 200, dtype, device, seed=1), check_accuracy)
+
+    @pytest.mark.parametrize("value", [-INF, NAN, INF])
+    @pytest.mark.parametrize("where", [slice(0, 1), slice(0, 150), slice(None)])
+    def test_special_values(
+        self, value: float, where: slice, device: str, check_accuracy: Callable
+    ) -> None:
+        x = normal(3, 200, torch.float32, device)
+        x[1, where] = value
+        self.check(x, normal(3, 200, torch.float32, device, seed=1), check_accuracy)
+
+    def test_nan_in_dy_stays_in_its_row(
+        self, device: str, check_accuracy: Callable
+    ) -> None:
+        dy = normal(3, 200, torch.float32, device, seed=1)
+        dy[1, 199] = NAN
+        self.check(normal(3, 200, torch.float32, device), dy, check_accuracy)
+
+    @pytest.mark.parametrize("shape", [(0, 5), (5, 0)])
+    def test_empty(self, shape: tuple[int, int], device: str) -> None:
+        x = torch.zeros(shape, device=device)
+        assert grad(gradient.softmax, x, x).shape == shape
+
+    def test_dy_beyond_31_bits(self, device: str, check_accuracy: Callable) -> None:
+        x = normal(4, 4, torch.float16, device)
+        for strides in ((2**30, 1), (1, 2**30)):
+            dy = far_apart(4, 4, strides, torch.float16, device)
+            self.check(x, dy, check_accuracy)
+
+    @given(
+        rows=st.integers(1, 3),
+        cols=st.integers(1, 100),
+        block_cols=st.sampled_from([16, 64, 128]),
+        dtype=st.sampled_from(DTYPES),
+        seed=st.integers(0, 2**20),
+    )
+    def test_any_row(
+        self,
+        device: str,
+        check_accuracy: Callable,
+        rows: int,
+        cols: int,
+        block_cols: int,
+        dtype: torch.dtype,
+        seed: int,
+    ) -> None:
+        x = normal(rows, cols, dtype, device, seed=seed)
+        dy = normal(rows, cols, dtype, device, seed=seed + 1)
+        self.check(x, dy, check_accuracy, block_cols)
+
+    @pytest.mark.gpu
+    def test_more_than_31_bits_of_elements(self, check_accuracy: Callable) -> None:
+        cols = 4096
+        rows = 2**31 // cols + 3
+        shape = (rows, cols)
+        x = torch.empty(shape, dtype=torch.bfloat16, device="cuda").normal_()
+        dy = torch.empty_like(x).normal_()
+        dx = grad(gradient.softmax, x, dy)
+        for some in (slice(2), slice(rows // 2 - 1, rows // 2 + 1), slice(-3, None)):
+            near = x[some], dy[some]
+            expected = grad(torch_softmax, *(t.double() for t in near))
+            check_accuracy(dx[some], expected, grad(torch_softmax, *near))
+
+
+@pytest.mark.parametrize("block_cols", [2, 8])
+def test_gradcheck(block_cols: int, device: str) -> None:
+    x = normal(2, 5, torch.float64, device).requires_grad_()
+    assert torch.autograd.gradcheck(
+        lambda x: gradient.softmax(x, block_cols=block_cols), (x,)
+    )
+
+
+def test_the_gradient_of_the_gradient_is_refused(device: str) -> None:
+    x = normal(2, 5, torch.float64, device).requires_grad_()
+    y = gradient.softmax(x)
+    (dx,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        dx.sum().backward()
+
+
+def test_nothing_but_y_is_saved(device: str) -> None:
+    x = normal(2, 5, torch.float64, device).requires_grad_()
+    y = gradient.softmax(x)
+    (saved,) = y.grad_fn.saved_tensors
+    assert torch.equal(saved, y)
+
+
+def test_the_reference_is_the_gradient(device: str) -> None:
+    x = normal(3, 50, torch.float64, device)
+    dy = normal(3, 50, torch.float64, device, seed=1)
+    expected = grad(torch_softmax, x, dy)
+    found = gradient.reference_backward(reference(x), dy)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-15)
+
+
+MUTATIONS = [
+    Mutation("delta = (y * dy).sum(", "delta = dy.sum(", "the reference forgets y"),
+    Mutation("return y * (dy - delta)", "return y * dy", "the reference forgets delta"),
+    Mutation("other=0.0).to(COMPUTE)", "other=1.0).to(COMPUTE)", "a tail of ones", 2),
+    Mutation("dy_ptr += row * stride_dyr", "dy_ptr += row * cols", "dy contiguous"),
+    Mutation("dy_ptr += row * stride_dyr", "dy_ptr += row * stride_yr", "y's stride"),
+    Mutation("(last + offs) * stride_dyc", "(last + offs)", "dy's column stride"),
+    Mutation("(start + offs) * stride_dyc", "(start + offs)", "dy's columns", 2),
+    Mutation("delta += tl.sum(y * dy, axis=0)", "pass", "the last tile alone in delta"),
+    Mutation(
+        "delta = tl.sum(y_last * dy_last, axis=0)",
+        "delta = 0.0",
+        "the last tile not in delta",
+    ),
+    Mutation("y_last * (dy_last - delta)", "y_last * dy_last", "no delta at the end"),
+    Mutation("y * (dy - delta))", "y * dy)", "no delta in the tiles before"),
+    Mutation("(dy_last - delta), mask)", "(dy_last - delta))", "a store without mask"),
+    Mutation(
+        "mask = last + offs < cols", "mask = last + offs <= cols", "a column too many"
+    ),
+    Mutation(
+        "(cols - 1) // BLOCK_COLS * BLOCK_COLS",
+        "cols // BLOCK_COLS * BLOCK_COLS",
+        "an empty last tile",
+    ),
+    Mutation(
+        "tl.float64 if y.dtype == torch.float64 else tl.float32",
+        "tl.float32",
+        "a float64 gradient in float32",
+    ),
+    Mutation("    @once_differentiable\n", "", "a silent wrong second derivative"),
+    Mutation("dx.stride(0),", "dy.stride(0),", "dx written with dy's row stride"),
+    Mutation("ctx.save_for_backward(y)", "ctx.save_for_backward(x)", "x saved for y"),
+    Mutation("x.ndim != 2", "x.ndim < 2", "three dimensions taken for two"),
+    Mutation("if y.numel():", "if True:", "an empty launch"),
+    Mutation("tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)", "no division"),
+    Mutation("l_i = l_i * tl.exp(m_i - shift)", "pass", "the sum is not rescaled"),
+    Mutation('other=float("-inf"),', "other=0.0,", "a tail load of 0", 2),
+]

@@ -1,0 +1,144 @@
+"""Tests of snippets/softmax/long_rows.py."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from snippets.softmax import long_rows
+from tests.mutations import Mutation
+from tests.snippets.softmax.cases import (
+    LAUNCH_MUTATIONS,
+    SoftmaxTests,
+    baseline,
+    normal,
+    reference,
+)
+
+
+class TestLongRows(SoftmaxTests):
+    softmax = staticmethod(long_rows.softmax)
+    blocks = (
+        {"chunk_cols": 64, "block_cols": 16},
+        {"chunk_cols": 64, "block_cols": 64},
+        {"chunk_cols": 16, "block_cols": 64},
+        {"chunk_cols": 256, "block_cols": 32},
+        {"chunk_cols": 128},
+        {"block_cols": 512},
+        {},
+    )
+
+    @pytest.mark.parametrize("chunks", [1, 2, 3, 5, 33])
+    def test_every_chunk_counts(
+        self, chunks: int, device: str, guarded: Callable, check_accuracy: Callable
+    ) -> None:
+        x = normal(2, 8 * chunks - 3, torch.float32, device)
+        for place in range(chunks):
+            x[:, min(8 * place + 4, x.shape[1] - 1)] += place % 7
+        x = guarded(x)
+        y = self.softmax(x, chunk_cols=8, block_cols=4)
+        check_accuracy(y, reference(x), baseline(x))
+
+    def test_more_chunks_than_multiprocessors(
+        self, device: str, check_accuracy: Callable
+    ) -> None:
+        x = normal(1, 300, torch.float32, device)
+        y = self.softmax(x, chunk_cols=2, block_cols=64)
+        check_accuracy(y, reference(x), baseline(x))
+
+    @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+    def test_a_whole_chunk_of_a_special_value(
+        self, value: float, device: str, check_accuracy: Callable
+    ) -> None:
+        x = normal(3, 200, torch.float32, device)
+        x[1, 64:128] = value
+        check_accuracy(self.run(x), reference(x), baseline(x))
+
+    def test_no_chunk_looks_unpublished(
+        self, device: str, check_accuracy: Callable
+    ) -> None:
+        # A maximum of 0 has bits that are all 0.
+        x = torch.full((2, 200), -1.0, device=device)
+        x[:, ::50] = 0.0
+        check_accuracy(self.run(x), reference(x), baseline(x))
+
+    @pytest.mark.gpu
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+    @pytest.mark.parametrize("cols", [131072, 1048576, 1048576 + 40, 3_000_000])
+    def test_long_rows(
+        self, cols: int, dtype: torch.dtype, check_accuracy: Callable
+    ) -> None:
+        x = torch.randn((67, cols), device="cuda").to(dtype)
+        for _ in range(5):  # programs meet in another order each time
+            y = self.softmax(x)
+            sums = y.sum(dim=-1, dtype=torch.float64)
+            assert ((sums - 1).abs() < 3e-3).all()
+            check_accuracy(y[::33], reference(x[::33]), baseline(x[::33]))
+
+
+MUTATIONS = [
+    *[
+        mutation
+        for mutation in LAUNCH_MUTATIONS
+        if mutation.why != "float64 computed in float32"
+    ],
+    Mutation(
+        "COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32",
+        "COMPUTE=tl.float32",
+        "float64 computed in float32",
+    ),
+    Mutation(
+        "if x.dtype != torch.float64:",
+        "if True:",
+        "float64 pairs squeezed into a word",
+    ),
+    Mutation('other=float("-inf")', "other=0.0", "a tail load of 0", 3),
+    Mutation("x_ptr += row * stride_xr", "x_ptr += row * cols", "x taken contiguous"),
+    Mutation("first * stride_xc", "first", "the chunk's column stride ignored"),
+    Mutation("(start + offs) * stride_xc", "(start + offs)", "x's columns", 3),
+    Mutation("row * stride_yr", "row * stride_xr", "y written with x's row stride"),
+    Mutation("first * stride_yc", "first * stride_xc", "y's chunks with x's stride"),
+    Mutation("offs) * stride_yc, y, mask", "offs) * stride_xc, y, mask", "y's columns"),
+    Mutation("stride_yc, y, mask)", "stride_yc, y)", "a store without a mask"),
+    Mutation("(ticket // chunks).to(tl.int64)", "(ticket // chunks)", "32 bits"),
+    Mutation("start + offs < size", "start + offs < CHUNK_COLS", "no end of row", 3),
+    Mutation("start + offs < size", "start + offs <= size", "a column too many", 3),
+    Mutation(
+        'shift = tl.where(m_i == float("-inf"), 0.0, m_i)',
+        "shift = m_i",
+        "no guard for a chunk of -inf",
+    ),
+    Mutation("x.to(COMPUTE) - shift", "x.to(COMPUTE)", "a sum without the maximum"),
+    Mutation("tile_m = tl.maximum(tile_m, x", "tile_m = (x", "the last tile's maximum"),
+    Mutation("tile_l += tl.exp2", "tile_l = tl.exp2", "the last tile's sum"),
+    Mutation("to_word(m_i, l_i)", "to_word(m_i, m_i)", "m published twice"),
+    Mutation("(l_bits & 0xFFFFFFFF)", "l_bits", "the sign of l spills over m"),
+    Mutation("word_ptr + ticket", "word_ptr + row", "chunks overwrite each other"),
+    Mutation("row * chunks + offs_k", "offs_k", "the words of the first row"),
+    Mutation(
+        'm_k = tl.where(offs_k < chunks, m_k, float("-inf"))',
+        "pass",
+        "lanes without a chunk take part with a maximum of 0",
+    ),
+    Mutation(
+        "words_ptr, offs_k < chunks, other=0, volatile=True",
+        "words_ptr, volatile=True",
+        "the words of the next row read",
+    ),
+    Mutation("l_k * tl.exp2((m_k - m_i)", "l_k * tl.exp2((m_i - m_k)", "wrong way"),
+    Mutation(
+        "tl.sum(l_k * tl.exp2((m_k - m_i) * 1.4426950408889634), axis=0)",
+        "tl.sum(l_k, axis=0)",
+        "sums merged without rescaling",
+    ),
+    Mutation("(x.to(COMPUTE) - m_i)", "(x.to(COMPUTE) - shift)", "own chunk's maximum"),
+    Mutation("* scale", "", "no division"),
+    Mutation("chunk_cols *= 2", "chunk_cols //= 2", "chunks halved, not doubled"),
+    Mutation("SHARED=chunks > 1", "SHARED=chunks > 2", "two chunks do not meet"),
+    Mutation("else (False, True)", "else (False,)", "one launch only"),
+    Mutation(
+        "value not in [2**i for i in range(17)]",
+        "value < 1",
+        "a size that is no power of two",
+    ),
+]

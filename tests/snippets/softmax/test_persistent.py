@@ -1,0 +1,128 @@
+"""Tests of snippets/softmax/persistent.py."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from snippets.softmax import persistent
+from tests.mutations import Mutation
+from tests.snippets.softmax.cases import (
+    LAUNCH_MUTATIONS,
+    SoftmaxTests,
+    baseline,
+    normal,
+    reference,
+)
+
+
+class TestPersistent(SoftmaxTests):
+    softmax = staticmethod(persistent.softmax)
+    blocks = ({"programs": 2}, {"programs": 1}, {"programs": 3}, {"programs": 50}, {})
+
+    @pytest.mark.parametrize("bad", [0, -2, 65537, 2.0])
+    def test_refuses_other_block_sizes(self, bad: int, device: str) -> None:
+        with pytest.raises(ValueError, match=f"^programs is {bad}; it must be"):
+            self.softmax(torch.zeros((2, 3), device=device), programs=bad)
+
+    @pytest.mark.parametrize("programs", [1, 2, 3, 7, None])
+    @pytest.mark.parametrize("rows", [1, 7, 33])
+    def test_every_row_is_some_programs(
+        self,
+        rows: int,
+        programs: int | None,
+        device: str,
+        guarded: Callable,
+        check_accuracy: Callable,
+    ) -> None:
+        x = guarded(normal(rows, 512, torch.float32, device))  # 2 rows in a tile
+        check_accuracy(self.softmax(x, programs=programs), reference(x), baseline(x))
+
+    def test_the_longest_row(self, device: str, check_accuracy: Callable) -> None:
+        x = normal(3, 65536, torch.float32, device)
+        check_accuracy(self.run(x), reference(x), baseline(x))
+
+    def test_refuses_a_longer_row(self, device: str) -> None:
+        with pytest.raises(ValueError, match=r"x has 65537 columns; .* 65536"):
+            self.run(torch.zeros((1, 65537), device=device))
+
+
+@pytest.mark.parametrize(
+    ("registers", "warps", "shared", "programs"),
+    [
+        (32, 4, 0, 16),  # threads: 2048 / 128
+        (64, 8, 0, 4),  # registers: 65536 / (64 * 256)
+        (32, 4, 50_000, 4),  # shared memory: 233472 / 50000
+        (255, 16, 230_000, 1),
+        (255, 32, 0, 1),  # a kernel that spills still has one program
+    ],
+)
+def test_programs_are_as_many_as_fit(
+    registers: int,
+    warps: int,
+    shared: int,
+    programs: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpu = SimpleNamespace(
+        regs_per_multiprocessor=65536,
+        max_threads_per_multi_processor=2048,
+        shared_memory_per_multiprocessor=233472,
+        multi_processor_count=132,
+        warp_size=32,
+    )
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: gpu)
+    kernel = SimpleNamespace(
+        n_regs=registers, metadata=SimpleNamespace(num_warps=warps, shared=shared)
+    )
+    assert persistent.resident_programs(kernel, 0) == 132 * programs
+
+
+MUTATIONS = [
+    *LAUNCH_MUTATIONS,
+    Mutation('other=float("-inf"),', "", "a tail load without other"),
+    Mutation('other=float("-inf"),', "other=0.0,", "a tail load of 0"),
+    Mutation('other=float("-inf"),', "other=-1e6,", "a mask that is not -inf"),
+    Mutation("offs_r * stride_xr", "offs_r * cols", "x read as if contiguous"),
+    Mutation("offs_r * stride_xr", "offs_r * stride_yr", "x read with y's stride"),
+    Mutation("offs_c * stride_xc", "offs_c", "the column stride of x ignored"),
+    Mutation("offs_r * stride_yr", "offs_r * stride_xr", "y written with x's stride"),
+    Mutation("offs_c * stride_yc, y", "offs_c * stride_xc, y", "y with x's columns"),
+    Mutation("stride_yc, y, mask)", "stride_yc, y)", "a store without a mask"),
+    Mutation("tl.program_id(0).to(tl.int64)", "tl.program_id(0)", "rows in 32 bits"),
+    Mutation(
+        "tl.arange(0, BLOCK_COLS).to(tl.int64)",
+        "tl.arange(0, BLOCK_COLS)",
+        "column offsets in 32 bits",
+    ),
+    Mutation("offs_r < rows", "offs_r <= rows", "a row too many"),
+    Mutation("offs_c < cols", "offs_c <= cols", "a column too many"),
+    Mutation("tl.range(first, rows, step", "tl.range(0, rows, step", "all begin at 0"),
+    Mutation(
+        "tl.range(first, rows, step", "tl.range(first, first + 1, step", "no walk"
+    ),
+    Mutation(
+        "tl.num_programs(0).to(tl.int64) * BLOCK_ROWS",
+        "tl.num_programs(0).to(tl.int64) * 2 * BLOCK_ROWS",
+        "every other tile skipped",
+    ),
+    Mutation("tl.exp(x - m_i)", "tl.exp(x)", "no maximum subtracted"),
+    Mutation("numerator / l_i", "numerator", "no division"),
+    Mutation("tl.max(x, axis=1, keep_dims=True)", "tl.max(x)", "one maximum for all"),
+    Mutation(
+        "tl.sum(numerator, axis=1, keep_dims=True)",
+        "tl.sum(numerator)",
+        "one sum for all rows of the tile",
+    ),
+    Mutation("kernel.n_regs * threads", "kernel.n_regs", "registers of one thread"),
+    Mutation(
+        "gpu.max_threads_per_multi_processor // threads,", "", "threads not counted"
+    ),
+    Mutation("// max(1, kernel.metadata.shared)", "// 1", "shared memory not counted"),
+    Mutation("max(1, each)", "each", "no program at all"),
+    Mutation("range(1, 65537)", "range(65537)", "no programs accepted"),
+    Mutation("range(1, 65537)", "range(1, 65538)", "too many programs accepted"),
+    Mutation("x.shape[1] > 65536", "x.shape[1] > 65535", "the longest row refused"),
+    Mutation("x.shape[1] > 65536", "x.shape[1] > 65537", "a row too long accepted"),
+]

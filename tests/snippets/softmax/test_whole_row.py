@@ -1,0 +1,103 @@
+"""Tests of snippets/softmax/whole_row.py."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import triton
+
+from snippets.softmax import whole_row
+from tests.mutations import Mutation
+from tests.snippets.softmax.cases import (
+    LAUNCH_MUTATIONS,
+    SoftmaxTests,
+    baseline,
+    every_dtype,
+    normal,
+    reference,
+)
+
+
+class TestWholeRow(SoftmaxTests):
+    softmax = staticmethod(whole_row.softmax)
+
+    @pytest.mark.parametrize("rows", [31, 32, 33, 65])
+    def test_row_counts_around_a_tile(
+        self, rows: int, device: str, guarded: Callable, check_accuracy: Callable
+    ) -> None:
+        x = guarded(normal(rows, 32, torch.float32, device))
+        check_accuracy(self.run(x), reference(x), baseline(x))
+
+    @every_dtype
+    def test_the_longest_row(
+        self, dtype: torch.dtype, device: str, check_accuracy: Callable
+    ) -> None:
+        x = normal(2, 65536, dtype, device)
+        check_accuracy(self.run(x), reference(x), baseline(x))
+
+    def test_refuses_a_longer_row(self, device: str) -> None:
+        with pytest.raises(ValueError, match=r"x has 65537 columns; .* 65536"):
+            self.run(torch.zeros((1, 65537), device=device))
+
+
+@pytest.mark.parametrize("itemsize", [2, 4, 8])
+@pytest.mark.parametrize("cols", [1, 3, 128, 129, 1000, 1024, 4096, 16384, 65536])
+def test_a_tile_has_whole_rows_and_32_bytes_a_thread(cols: int, itemsize: int) -> None:
+    block_rows, block_cols, num_warps = whole_row.tile(cols, itemsize)
+    size = block_rows * block_cols * itemsize
+    assert block_cols // 2 < cols <= block_cols
+    assert size == max(4096, block_cols * itemsize)
+    assert num_warps == min(32, size // (32 * 32))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+@pytest.mark.parametrize("cols", [128, 1024, 4096, 16384, 32768])
+def test_registers_hold_the_row(cols: int, dtype: torch.dtype) -> None:
+    x = torch.empty((8, cols), dtype=dtype, device="cuda")
+    block_rows, block_cols, num_warps = whole_row.tile(cols, x.element_size())
+    kernel = whole_row.softmax_kernel.warmup(
+        *(x, x, *x.stride(), *x.stride(), *x.shape),
+        COMPUTE=triton.language.float32,
+        BLOCK_ROWS=block_rows,
+        BLOCK_COLS=block_cols,
+        num_warps=num_warps,
+        grid=(1,),
+    )
+    kernel._init_handles()
+    assert kernel.n_spills == 0
+
+
+MUTATIONS = [
+    *LAUNCH_MUTATIONS,
+    Mutation('other=float("-inf"),', "", "a tail load without other"),
+    Mutation('other=float("-inf"),', "other=0.0,", "a tail load of 0"),
+    Mutation('other=float("-inf"),', "other=-1e6,", "a mask that is not -inf"),
+    Mutation("offs_r * stride_xr", "offs_r * cols", "x read as if contiguous"),
+    Mutation("offs_r * stride_xr", "offs_r * stride_yr", "x read with y's stride"),
+    Mutation("offs_c * stride_xc", "offs_c", "the column stride of x ignored"),
+    Mutation("offs_r * stride_yr", "offs_r * stride_xr", "y written with x's stride"),
+    Mutation("offs_c * stride_yc, y", "offs_c * stride_xc, y", "y with x's columns"),
+    Mutation("stride_yc, y, mask)", "stride_yc, y)", "a store without a mask"),
+    Mutation(".to(tl.int64) * BLOCK_ROWS", " * BLOCK_ROWS", "row offsets in 32 bits"),
+    Mutation(
+        "tl.arange(0, BLOCK_COLS).to(tl.int64)",
+        "tl.arange(0, BLOCK_COLS)",
+        "column offsets in 32 bits",
+    ),
+    Mutation("offs_r < rows", "offs_r <= rows", "a row too many"),
+    Mutation("offs_c < cols", "offs_c <= cols", "a column too many"),
+    Mutation("(x - m_i) * 1.4426950408889634", "x - m_i", "powers of 2, not of e"),
+    Mutation("tl.exp2((x - m_i)", "tl.exp2(x", "no maximum subtracted"),
+    Mutation("tl.max(x, axis=1, keep_dims=True)", "tl.max(x)", "one maximum for all"),
+    Mutation(
+        "tl.sum(numerator, axis=1, keep_dims=True)",
+        "tl.sum(numerator)",
+        "one sum for all rows of the tile",
+    ),
+    Mutation("numerator * (1.0 / l_i)", "numerator", "no division"),
+    Mutation("triton.cdiv(rows, block_rows)", "rows // block_rows", "last rows lost"),
+    Mutation("num_warps = min(32, ", "num_warps = min(64, ", "64 warps"),
+    Mutation("x.shape[1] > 65536", "x.shape[1] > 65535", "the longest row refused"),
+    Mutation("x.shape[1] > 65536", "x.shape[1] > 65537", "a row too long accepted"),
+]
