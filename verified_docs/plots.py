@@ -24,7 +24,7 @@ from verified_docs.figures import (
     unmeasured,
 )
 
-SHARED = {"record", "where", "only", "title", "format"}
+SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "x_scale", "x_label", "y_label", "ceiling"}
 TABLE = SHARED | {"rows", "columns", "value"}
 
@@ -50,8 +50,15 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
 def grid(
     evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
 ) -> Grid | None:
-    """What the record has for the options; None if nothing. Raises FigureError."""
+    """What the record has for the options; None if nothing. Raises FigureError.
+
+    Measurements lie in the record's list `measurements`, or in the one named `part`.
+    """
     record = evidence.data(options["record"])
+    if record and "part" in options:
+        if not isinstance(record.get(options["part"]), list):
+            raise FigureError(f"the record has no list {options['part']!r}")
+        record = {**record, "measurements": record[options["part"]]}
     where = options.get("where") or {}
     found = select(record, where, row, column, value) if record else []
     only = [str(name) for name in options.get("only") or ()]

@@ -1,5 +1,6 @@
 """Plots and tables of measurements."""
 
+import json
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -188,3 +189,21 @@ def test_more_lines_than_markers_are_refused(repository: Repository) -> None:
     )
     with pytest.raises(FigureError, match="9 series; at most 8: use only"):
         plot(repository)
+
+
+def test_a_record_may_have_further_lists_of_measurements(
+    repository: Repository,
+) -> None:
+    path = repository.root / "records/h200/softmax.json"
+    record = json.loads(path.read_text())
+    record["backward"] = [
+        item | {"fraction_of_copy": 0.25} for item in record["measurements"]
+    ]
+    path.write_text(json.dumps(record))
+    body = "record: softmax\nrows: kernel\ncolumns: cols\nvalue: fraction_of_copy\n"
+    body += "format: percent\nwhere: {dtype: float32}\n"
+    table = plots.table(repository.evidence(), body + "part: backward\n")
+    assert set(re.findall(r"<td>(.*?)</td>", table)) <= {"25\u00a0%", "not measured"}
+    assert table != plots.table(repository.evidence(), body)
+    with pytest.raises(FigureError, match="no list 'sideways'"):
+        plots.table(repository.evidence(), body + "part: sideways\n")
