@@ -49,9 +49,9 @@ def label(status: Status) -> str:
 
 def render(status: Status) -> str:
     """The badge as a <details> element."""
-    runs = [_run(run) for run in status.runs]
+    runs = [_run(run, status.snippet.sha256) for run in status.runs]
     if status.interpreter:
-        runs.append(_run(status.interpreter))
+        runs.append(_run(status.interpreter, status.snippet.sha256))
     if status.untried:
         runs.append(f"<p>Not run on {escape(', '.join(status.untried))}.</p>")
     if not runs:
@@ -66,19 +66,20 @@ def render(status: Status) -> str:
     )
 
 
-def _run(run: Run) -> str:
+def _run(run: Run, sha256: str) -> str:
     name = run.gpu if run.entry.environment.gpu else INTERPRETER
     environment = asdict(run.entry.environment)
     facts = [(title, environment[key]) for key, title in FACTS.items()]
     facts.append(("Cases passed", str(run.entry.cases)))
-    if not run.fresh:
+    if run.entry.sha256 != sha256:
         facts.append(("SHA-256 then", run.entry.sha256))
     items = "".join(
         f"<div><dt>{title}</dt><dd>{escape(value)}</dd></div>"
         for title, value in facts
         if value
     )
-    stale = "" if run.fresh else " (stale: the file or its test has changed since)"
+    what = "tests have" if run.entry.sha256 == sha256 else "file has"
+    stale = "" if run.fresh else f" (stale: the {what} changed since)"
     return (
         f"<p><strong>{escape(name)}</strong>{stale}</p><dl>{items}</dl>"
         f"{errors_table(run.entry)}{skipped_list(run.entry)}"

@@ -84,19 +84,22 @@ def test_the_details(repository: Repository) -> None:
         online={"skipped": ["test_a[1]: no <fp8>", "test_a[2]: no <fp8>", "test_b: x"]},
     )
     repository.verify(*L4, online=STALE)
+    repository.verify("records/a", "NVIDIA A100", online={"test_sha256": "0" * 64})
     repository.verify("records/t4", "NVIDIA T4", three_pass={})
     status = repository.evidence().status("softmax/online.py")
     shown = badge.render(status)
     for text in (
-        "<summary>GPU-verified on NVIDIA H200; stale on NVIDIA L4</summary>",
+        "<summary>GPU-verified on NVIDIA H200; "
+        "stale on NVIDIA A100, NVIDIA L4</summary>",
         "<dt>Triton</dt><dd>triton 1</dd>",
         "<dt>Date</dt><dd>2026-11-21</dd>",
         "<dt>Cases passed</dt><dd>12</dd>",
         "1.2\u00a0\N{MULTIPLICATION SIGN}\u00a010⁻⁷",
         "test_a[&lt;1&gt;]",
         "<li>no &lt;fp8&gt; (2 cases)</li><li>x (1 case)</li>",
-        "<strong>NVIDIA L4</strong> (stale: the file or its test has changed since)",
+        "<strong>NVIDIA L4</strong> (stale: the file has changed since)",
         f"<dt>SHA-256 then</dt><dd>{'0' * 64}</dd>",
+        "<strong>NVIDIA A100</strong> (stale: the tests have changed since)",
         "Not run on NVIDIA T4.",
         f"<code>{status.snippet.sha256}</code>",
     ):
