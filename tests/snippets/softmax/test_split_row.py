@@ -46,6 +46,11 @@ class TestSplitRow(SoftmaxTests):
         y = split_row.softmax(x, chunks=chunks, block_cols=4)
         check_accuracy(y, reference(x), baseline(x))
 
+    def test_a_sum_beyond_float16(self, device: str, check_accuracy: Callable) -> None:
+        x = torch.zeros((1, 1), dtype=torch.float16, device=device).expand(1, 70_000)
+        y = split_row.softmax(x, chunks=1, block_cols=65536)
+        check_accuracy(y, reference(x), baseline(x))
+
     @pytest.mark.parametrize("bad", [1025, 1.5])
     def test_refuses_other_numbers_of_chunks(self, bad: float, device: str) -> None:
         with pytest.raises(ValueError, match=f"^chunks is {bad}; it must be from 1"):
