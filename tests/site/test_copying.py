@@ -57,7 +57,7 @@ def test_copy_buttons(page: Page, address: str, path: str) -> None:
         assert copied(page, file).encode() == (SNIPPETS / name).read_bytes()
     for figure in page.locator("figure.snippet.diff:visible").all():
         text = copied(page, figure.locator("button[data-copy=block]"))
-        assert text == figure.locator("code").text_content()
+        assert text == figure.locator("pre code").text_content()
 
 
 def test_copying_is_announced(page: Page, address: str) -> None:

@@ -15,7 +15,7 @@ WEIGHT = 350_000  # bytes over the wire, everything that a first visit fetches
 def weigh(page: Page, url: str) -> int:
     """Bytes over the wire of a first visit."""
     requests: list[Request] = []
-    page.on("request", requests.append)
+    page.on("request", lambda request: requests.append(request))
     page.goto(url, wait_until="networkidle")
     sizes = [r.sizes() for r in requests if urlsplit(r.url).netloc]
     return sum(s["responseBodySize"] + s["responseHeadersSize"] for s in sizes)
@@ -27,7 +27,7 @@ def test_quiet_and_light(page: Page, address: str, path: str) -> None:
     requests: list[Request] = []
     page.on("console", lambda message: messages.append(message.text))
     page.on("pageerror", lambda error: messages.append(str(error)))
-    page.on("request", requests.append)
+    page.on("request", lambda request: requests.append(request))
 
     weight = weigh(page, address + path)
 
