@@ -23,7 +23,7 @@ site: $(VENDOR)  ## build the site into site/
 	mkdocs build --strict --clean
 
 test: lint $(VENDOR)  ## every check that needs no GPU, the browser's included
-	pytest -n $(WORKERS) tests/snippets tests/machinery tests/mutations
+	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutations
 	$(MAKE) site check
 	pytest -n $(WORKERS) tests/site
 
@@ -43,9 +43,10 @@ status: $(INSTALLED)  ## a table: snippet, pages, tests, interpreter, GPU record
 gpu:  ## run the snippets' tests on this machine's GPU and record them
 	$(PYTHON) -m pytest tests/snippets --record
 
-memcheck:  ## the same tests, thinned, under compute-sanitizer
+memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
 	PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool memcheck \
-		--error-exitcode 9 $(PYTHON) -m pytest tests/snippets --thin
+		--error-exitcode 9 $(PYTHON) -m pytest -p no:cacheprovider tests/snippets --thin
+	$(PYTHON) -m pytest -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it
 	$(PYTHON) -m benchmarks.softmax

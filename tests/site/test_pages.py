@@ -48,7 +48,7 @@ def test_axe_finds_nothing(
         color_scheme=scheme, viewport={"width": 1280, "height": 900}
     )
     page = context.new_page()
-    page.goto(address + path, wait_until="networkidle")
+    page.goto(address + path, wait_until="load")
     # What is folded is read too.
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     page.add_script_tag(path=AXE)
@@ -65,7 +65,7 @@ def test_axe_finds_nothing(
 def test_fits_a_phone(browser: Browser, address: str, path: str) -> None:
     context = browser.new_context(viewport={"width": 390, "height": 844})
     page = context.new_page()
-    page.goto(address + path, wait_until="networkidle")
+    page.goto(address + path, wait_until="load")
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     width = page.evaluate("document.documentElement.scrollWidth")
     context.close()
