@@ -44,9 +44,12 @@ gpu:  ## run the snippets' tests on this machine's GPU and record them
 	$(PYTHON) -m pytest tests/snippets --record
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
-	PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool memcheck \
-		--error-exitcode 9 $(PYTHON) -m pytest -p no:cacheprovider tests/snippets --thin
-	$(PYTHON) -m pytest -p no:cacheprovider tests/memcheck
+	@# A process for each module: what the sanitizer keeps would fill the GPU.
+	set -e; for module in tests/snippets/*/test_*.py; do \
+		PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool memcheck \
+			--error-exitcode 9 $(PYTHON) -m pytest -q -p no:cacheprovider $$module --thin; \
+	done
+	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it
 	$(PYTHON) -m benchmarks.softmax
