@@ -69,7 +69,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     Args:
         x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
             (or on the CPU under TRITON_INTERPRET=1); at most 65536 columns. Fast up
-            to 128 KiB a row: beyond, registers spill.
+            to 32768 columns: beyond, registers spill.
 
     Returns:
         [rows, cols], dtype of x, contiguous. The arithmetic is float32, or float64
