@@ -47,7 +47,7 @@ memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernel
 	@# A process for each module: what the sanitizer keeps would fill the GPU.
 	set -e; for module in tests/snippets/*/test_*.py; do \
 		PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool memcheck \
-			--error-exitcode 9 $(PYTHON) -m pytest -q -p no:cacheprovider $$module --thin; \
+			--error-exitcode 9 $(PYTHON) -m pytest -q -p no:cacheprovider $$module --thin 3; \
 	done
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
