@@ -30,12 +30,37 @@ $$
 """
 
 
+TWO_FILES = """\
+1. Rescale. {: data-line="rescale" }
+
+```python
+--8<-- "softmax/online.py:kernel"
+```
+
+1. Rescale again. {: data-line="rescale" }
+
+```python
+--8<-- "softmax/three_pass.py:kernel"
+```
+
+The whole of the first file:
+
+```python
+--8<-- "softmax/online.py"
+```
+"""
+
+
 @pytest.fixture
 def shown(page: Page, tmp_path: Path) -> Page:
     """The text as a page; ROOM is a formula too wide for it."""
     repository = Repository(tmp_path)
     repository.snippet("softmax/online.py", ONLINE.replace("\n", "\r\n").encode())
-    body = repository.page(TEXT.replace("ROOM", " + ".join(["x"] * 200)))
+    return show(page, repository.page(TEXT.replace("ROOM", " + ".join(["x"] * 200))))
+
+
+def show(page: Page, body: str) -> Page:
+    """The body in the browser, with the script."""
     style = "div.math { overflow-x: auto } .visually-hidden { position: absolute }"
     html = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>t</title>
         <style>{style}</style>{body}<script type="module" src="verified.mjs"></script>
@@ -98,6 +123,20 @@ def test_a_step_and_its_line_show_each_other(shown: Page, first: str) -> None:
     assert linked.count() == 2
     pointed.evaluate("element => element.blur()")
     assert linked.count() == 0
+
+
+def test_a_step_belongs_to_the_nearest_file(page: Page, tmp_path: Path) -> None:
+    show(page, Repository(tmp_path).page(TWO_FILES))
+    marked = """elements => elements.map(
+        element => element.closest("figure")?.dataset.snippet ?? "step")"""
+    for step, file, count in (
+        (0, "softmax/online.py", 3),
+        (1, "softmax/three_pass.py", 2),
+    ):
+        page.locator("li[data-line=rescale]").nth(step).hover()
+        found = page.locator("[data-linked]").evaluate_all(marked)
+        assert len(found) == count
+        assert set(found) == {"step", file}
 
 
 def test_only_what_scrolls_takes_the_keyboard(shown: Page) -> None:

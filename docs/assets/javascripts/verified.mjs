@@ -51,12 +51,24 @@ async function copy(button) {
   }, SHOWN_FOR);
 }
 
-/** Point at a step or a line, and every element with its name is marked. */
+/** Point at a step or a line, and what belongs to it is marked.
+ *
+ * Lines of one file with one name belong together, in however many blocks they stand. A
+ * step belongs to the file of the nearest line with its name; steps precede their code.
+ */
 function linkLines() {
-  const groups = Map.groupBy(
-    document.querySelectorAll("[data-line]"),
-    (element) => element.dataset.line,
-  );
+  const linked = [...document.querySelectorAll("[data-line]")];
+  const file = (element) => element.closest("figure.snippet")?.dataset.snippet;
+  const nearest = (step, place) =>
+    linked
+      .filter((element) => element.dataset.line === step.dataset.line && file(element))
+      .map((element) => ({ element, ahead: linked.indexOf(element) - place }))
+      .map(({ element, ahead }) => ({ element, far: ahead < 0 ? 0.5 - ahead : ahead }))
+      .sort((one, other) => one.far - other.far)[0]?.element;
+  const groups = Map.groupBy(linked, (element) => {
+    const line = file(element) ? element : nearest(element, linked.indexOf(element));
+    return `${line && file(line)}:${element.dataset.line}`;
+  });
   for (const group of groups.values()) {
     if (group.length < 2) continue;
     const mark = (on) => () =>
