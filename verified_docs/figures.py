@@ -84,10 +84,10 @@ def measured(evidence: Evidence, text: str) -> str:
         key = what
     else:
         where = dict(_pair(item) for item in filters)
-        found = select(record, where, what)
+        found = select(record, where, what.partition("/")[0])
         if len(found) > 1:
             raise FigureError(f"{len(found)} measurements match; say more")
-        value = found[0][what] if found else None
+        value = field(found[0], what) if found else None
         stale = bool(found) and stale_measurement(
             evidence, name, str(found[0].get("kernel"))
         )
@@ -154,6 +154,17 @@ def select(
         if all(str(measurement.get(key)) == str(where[key]) for key in where)
         and all(measurement.get(key) is not None for key in keys)
     ]
+
+
+def field(measurement: Mapping[str, Any], path: str) -> Any:
+    """The figure of a measurement: "seconds", or further in "launches/0/registers".
+
+    Raises FigureError where the measurement has none.
+    """
+    value = pointer(measurement, f"/{path}")
+    if value is None:
+        raise FigureError(f"the measurement has nothing at {path!r}")
+    return value
 
 
 def stale_measurement(evidence: Evidence, name: str, kernel: str) -> bool:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.machinery.repository import Repository
 from verified_docs import figures
+from verified_docs.check import quotes
 from verified_docs.figures import FigureError
 
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -15,6 +16,11 @@ MEASUREMENTS: list[dict[str, Any]] = [
     {"kernel": "softmax/online.py", "dtype": "bfloat16", "cols": 4096, "f": 0.5},
     {"kernel": "torch.softmax", "dtype": "float32", "cols": 4096, "f": 0.044},
     {"kernel": "torch.softmax", "dtype": "float32", "cols": 128, "g": 1},
+    {
+        "kernel": "softmax/three_pass.py",
+        "cols": 4096,
+        "launches": [{"registers": 40}, {"registers": 62}],
+    },
 ]
 
 
@@ -68,6 +74,19 @@ def test_a_figure_says_where_it_is_from(repository: Repository) -> None:
     assert f">1.2\u00a0{TIMES}" in measured(repository, f"verification {path} | sci")
 
 
+def test_a_path_leads_into_the_measurement(repository: Repository) -> None:
+    query = "softmax launches/1/registers kernel=softmax/three_pass.py cols=4096"
+    shown = measured(repository, f"{query} | count")
+    assert ">62</data>" in shown
+    source = "launches/1/registers kernel=softmax/three_pass.py cols=4096"
+    assert f'softmax.json {source}"' in shown
+    record = {"measurements": MEASUREMENTS}
+    assert quotes.look_up(record, source) == 62
+    for wrong in ("launches/2/registers", "launches/1/spills"):
+        with pytest.raises(FigureError, match="the measurement has nothing at"):
+            quotes.look_up(record, source.replace("launches/1/registers", wrong))
+
+
 def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:
     path = repository.root / "snippets/softmax/online.py"
     path.write_bytes(path.read_bytes() + b"\n")
@@ -110,6 +129,9 @@ def test_what_is_not_there_is_not_yet_measured(
         ("softmax /environment/gpu | percent", "'NVIDIA H200' is no number"),
         ("softmax /environment", "/environment leads to several figures"),
         ("", "it names a record and what to take from it"),
+        ("softmax launches cols=4096", "/launches leads to several figures"),
+        ("softmax launches/2/registers", "nothing at 'launches/2/registers'"),
+        ("softmax launches/0/regs", "nothing at 'launches/0/regs'"),
     ],
 )
 def test_faults(repository: Repository, query: str, reason: str) -> None:

@@ -9,7 +9,14 @@ from verified_docs import badge, plots
 from verified_docs.check.dom import Node, parse
 from verified_docs.check.prose import MEASUREMENT, short
 from verified_docs.check.site import Finding, Page, Site, Weight
-from verified_docs.figures import FORMATS, FigureError, pointer, render, select
+from verified_docs.figures import (
+    FORMATS,
+    FigureError,
+    field,
+    pointer,
+    render,
+    select,
+)
 from verified_docs.snippets import Snippet
 
 FENCE = re.compile(
@@ -68,12 +75,12 @@ def figure(site: Site, page: Page, node: Node) -> Iterator[Finding]:
 
 
 def look_up(record: dict[str, Any], key: str) -> Any:
-    """The value of "/a/json/pointer", or of "value filter=x filter=y"."""
+    """The value of "/a/json/pointer", or of "value/inside filter=x filter=y"."""
     if key.startswith("/"):
         return pointer(record, key)
     what, *filters = key.split()
     where = dict(item.split("=", 1) for item in filters)
-    return select(record, where, what)[0][what]
+    return field(select(record, where, what.partition("/")[0])[0], what)
 
 
 def forms(value: Any) -> set[str]:
