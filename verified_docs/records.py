@@ -8,6 +8,7 @@ files are the same.
 import fcntl
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -309,11 +310,12 @@ def _entry(value: Any, path: Path, name: str) -> Entry:
 
 
 def _error(value: dict[str, Any], path: Path, where: str) -> Error:
-    return Error(
-        error=float(_get(value, "error", int | float, path, where)),
-        bound=float(_get(value, "bound", int | float, path, where)),
-        case=_get(value, "case", str, path, where),
+    error, bound = (
+        float(_get(value, key, int | float, path, where)) for key in ("error", "bound")
     )
+    if not math.isfinite(error) or not math.isfinite(bound):
+        raise RecordError(f"{path}: {where} is not finite: {error}, bound {bound}")
+    return Error(error=error, bound=bound, case=_get(value, "case", str, path, where))
 
 
 def _environment(value: dict[str, Any], path: Path, where: str) -> Environment:

@@ -133,6 +133,10 @@ def test_a_record_cut_short_at_any_byte_is_refused_by_name(path: Path) -> None:
     [
         (lambda e: e.pop("sha256"), "/snippets/part/code.py/sha256 is missing"),
         (lambda e: e.update(sha256="12"), "sha256 is not a SHA-256: '12'"),
+        (
+            lambda e: next(iter(e["errors"].values())).update(error=float("nan")),
+            "is not finite: nan",
+        ),
         (lambda e: e.update(test_sha256=None), "test_sha256 is a NoneType"),
         (lambda e: e.update(cases="3"), "cases is a str; it must be int"),
         (lambda e: e.update(cases=True), "cases is a bool; it must be int"),
