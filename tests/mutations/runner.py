@@ -177,15 +177,15 @@ class _FirstFailure:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """One case of each test, then another of each, and so on.
 
-        Most mutants show in many cases of a few tests. Properties take long and go
-        last.
+        Most mutants show in many cases of a few tests. Refusals launch nothing, so all
+        of them go first; properties take long and go last.
         """
         rounds: dict[pytest.Item, tuple[bool, int]] = {}
         seen: Counter[str] = Counter()
         for item in sorted(items, key=lambda i: sha256(i.nodeid.encode()).digest()):
             test = item.nodeid.split("[")[0]
             is_property = hasattr(getattr(item, "obj", None), "hypothesis")
-            rounds[item] = is_property, seen[test]
+            rounds[item] = is_property, -1 if "refuses" in test else seen[test]
             seen[test] += 1
         items.sort(key=rounds.__getitem__)
 
