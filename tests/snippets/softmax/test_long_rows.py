@@ -150,5 +150,6 @@ MUTATIONS = [
         "value not in [2**i for i in range(17)]",
         "value < 1",
         "a size that is no power of two",
+        may_not_compile=True,
     ),
 ]
