@@ -58,11 +58,13 @@ def table(root: Path) -> str:
 
 
 def including_pages(docs: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """For each snippet the pages that name it, in an include, a diff or an output."""
+    """For each snippet the pages that include it, its differences or its output."""
     found: dict[str, list[str]] = {name: [] for name in names}
     for page in sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")]):
         text = page.read_text(encoding="utf-8").replace('\\"', '"')
-        mentioned = set(re.findall(r'(?:--8<-- |from=|to=)"([^":\s]+)', text))
+        mentioned = set(
+            re.findall(r'(?:--8<-- |from=|to=|"snippet": )"([^":\s]+)', text)
+        )
         for name in names:
             if name in mentioned:
                 found[name].append(page.relative_to(docs).as_posix())

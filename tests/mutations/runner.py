@@ -178,14 +178,20 @@ class _FirstFailure:
         """One case of each test, then another of each, and so on.
 
         Most mutants show in many cases of a few tests. Refusals launch nothing, so all
-        of them go first; properties take long and go last.
+        of them go first, those of the file before those that all files share.
+        Properties take long and go last.
         """
-        rounds: dict[pytest.Item, tuple[bool, int]] = {}
+        written = {item: place for place, item in enumerate(items)}
+        rounds: dict[pytest.Item, tuple[bool, int, int]] = {}
         seen: Counter[str] = Counter()
         for item in sorted(items, key=lambda i: sha256(i.nodeid.encode()).digest()):
             test = item.nodeid.split("[")[0]
             is_property = hasattr(getattr(item, "obj", None), "hypothesis")
-            rounds[item] = is_property, -1 if "refuses" in test else seen[test]
+            place = seen[test], 0
+            if "refuses" in test:
+                shared = item.function.__module__ != item.module.__name__
+                place = shared - 2, written[item]
+            rounds[item] = is_property, *place
             seen[test] += 1
         items.sort(key=rounds.__getitem__)
 
