@@ -77,9 +77,7 @@ $(VENDOR): $(PACKAGES)
 	cp -r node_modules/katex/dist/fonts docs/assets/vendor/katex/
 	rm -f docs/assets/vendor/katex/fonts/*.ttf docs/assets/vendor/katex/fonts/*.woff
 	cp node_modules/@fontsource-variable/inter/files/inter-latin-wght-normal.woff2 \
-		node_modules/@fontsource-variable/inter/files/inter-latin-ext-wght-normal.woff2 \
 		node_modules/@fontsource-variable/inter/files/inter-greek-wght-normal.woff2 \
-		node_modules/@fontsource-variable/inter/files/inter-latin-wght-italic.woff2 \
 		node_modules/@fontsource-variable/jetbrains-mono/files/jetbrains-mono-latin-wght-normal.woff2 \
 		node_modules/@fontsource-variable/jetbrains-mono/files/jetbrains-mono-greek-wght-normal.woff2 \
 		docs/assets/vendor/fonts/
