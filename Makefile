@@ -72,13 +72,8 @@ $(PACKAGES): package.json package-lock.json $(INSTALLED)
 
 $(VENDOR): $(PACKAGES)
 	rm -rf docs/assets/vendor
-	mkdir -p docs/assets/vendor/katex docs/assets/vendor/fonts
+	mkdir -p docs/assets/vendor/katex
 	cp node_modules/katex/dist/katex.min.css docs/assets/vendor/katex/
 	cp -r node_modules/katex/dist/fonts docs/assets/vendor/katex/
 	rm -f docs/assets/vendor/katex/fonts/*.ttf docs/assets/vendor/katex/fonts/*.woff
-	cp node_modules/@fontsource-variable/inter/files/inter-latin-wght-normal.woff2 \
-		node_modules/@fontsource-variable/inter/files/inter-greek-wght-normal.woff2 \
-		node_modules/@fontsource-variable/jetbrains-mono/files/jetbrains-mono-latin-wght-normal.woff2 \
-		node_modules/@fontsource-variable/jetbrains-mono/files/jetbrains-mono-greek-wght-normal.woff2 \
-		docs/assets/vendor/fonts/
 	touch $@
