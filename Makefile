@@ -45,10 +45,9 @@ gpu:  ## run the snippets' tests on this machine's GPU and record them
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
 	@# A process for each module: what the sanitizer keeps would fill the GPU.
-	set -e; for module in tests/snippets/*/test_*.py; do \
-		PYTORCH_NO_CUDA_MEMORY_CACHING=1 compute-sanitizer --tool memcheck \
-			--error-exitcode 9 $(PYTHON) -m pytest -q -p no:cacheprovider $$module --thin 3; \
-	done
+	ls tests/snippets/*/test_*.py | PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 6 -n 1 \
+		compute-sanitizer --tool memcheck --error-exitcode 9 \
+		$(PYTHON) -m pytest -q -p no:cacheprovider --thin 3
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it
