@@ -1,7 +1,7 @@
 """The SVG of a line plot: axes, ceiling and lines. Its classes are in figures.css."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -45,66 +45,76 @@ class Grid:
 
 @dataclass(frozen=True)
 class Frame:
-    """Where numbers are on the drawing."""
+    """Where numbers are on the drawing: `columns` across, `ticks` upwards."""
 
-    scale: Callable[[float], float]
-    low: float
-    high: float
-    step: float
-    steps: int
+    x_scale: Callable[[float], float]
+    y_scale: Callable[[float], float]
+    columns: list[Any]
+    ticks: list[float]
 
     def x(self, value: float) -> float:
         """The horizontal position; a single column is in the middle."""
-        low, high = self.scale(self.low), self.scale(self.high)
+        low, high = (self.x_scale(self.columns[n]) for n in (0, -1))
         if low == high:
             return (LEFT + RIGHT) / 2
         inner = RIGHT - LEFT - 2 * MARGIN
-        return LEFT + MARGIN + inner * (self.scale(value) - low) / (high - low)
+        return LEFT + MARGIN + inner * (self.x_scale(value) - low) / (high - low)
 
     def y(self, value: float) -> float:
-        """The vertical position, from 0 at the bottom."""
-        return BOTTOM - (BOTTOM - TOP) * value / (self.step * self.steps)
+        """The vertical position, from the first tick at the bottom."""
+        low, high = (self.y_scale(self.ticks[n]) for n in (0, -1))
+        return BOTTOM - (BOTTOM - TOP) * (self.y_scale(value) - low) / (high - low)
 
 
 def draw(
-    found: Grid, x_scale: str, form: str, ceiling: tuple[float, str] | None
+    found: Grid,
+    x_scale: str,
+    y_scale: str,
+    form: str,
+    y_label: str,
+    ceiling: tuple[float, str] | None,
 ) -> str:
     """Axes, ceiling and lines. Raises FigureError."""
-    if x_scale not in SCALES:
-        known = ", ".join(SCALES)
-        raise FigureError(f"{x_scale!r} is no scale; the scales are: {known}")
-    scale = SCALES[x_scale]
-    try:
-        for x in found.columns:
-            scale(x) + 0
-    except (TypeError, ValueError):
-        reason = f"x holds {found.columns}, which x_scale: {x_scale} cannot place"
-        raise FigureError(reason) from None
-    top = max([*found.values.values(), ceiling[0] if ceiling else 0])
-    step = _step(top)
-    steps = max(1, math.ceil(top / step - 1e-9))
-    frame = Frame(scale, found.columns[0], found.columns[-1], step, steps)
-    drawn = [*_y_axis(frame, form), *_x_axis(frame, found.columns)]
+    shown = [*found.values.values(), *([ceiling[0]] if ceiling else [])]
+    across, up = _scale("x", x_scale, found.columns), _scale("y", y_scale, shown)
+    ticks = _ticks(max(shown)) if y_scale == "linear" else _powers(y_scale, shown)
+    frame = Frame(across, up, found.columns, ticks)
+    drawn = [*_y_axis(frame, form, y_label), *_x_axis(frame)]
     if ceiling:
         drawn.append(_ceiling(frame, *ceiling))
     return "".join([*drawn, *_lines(frame, found)])
 
 
-def _y_axis(frame: Frame, form: str) -> Iterator[str]:
-    for n in range(frame.steps + 1):
-        y = frame.y(n * frame.step)
+def _scale(axis: str, name: str, values: Iterable[Any]) -> Callable[[float], float]:
+    """The scale of that name, which can place every value. Raises FigureError."""
+    if name not in SCALES:
+        known = ", ".join(SCALES)
+        raise FigureError(f"{name!r} is no scale; the scales are: {known}")
+    for value in values:
+        try:
+            SCALES[name](value) + 0
+        except (TypeError, ValueError):
+            reason = f"{axis} holds {value!r}, which {axis}_scale: {name} cannot place"
+            raise FigureError(reason) from None
+    return SCALES[name]
+
+
+def _y_axis(frame: Frame, form: str, label: str) -> Iterator[str]:
+    """A line for each tick, and its number, without the unit if that is the label."""
+    for tick in frame.ticks:
+        y, text = frame.y(tick), render(tick, form).removesuffix(f"\u00a0{label}")
         yield (
             f'<path class="plot-grid" d="M{LEFT},{y:.1f}H{RIGHT}"/>'
             f'<text class="plot-text" x="{LEFT - 8}" y="{y + 5:.1f}" '
-            f'text-anchor="end">{escape(render(n * frame.step, form))}</text>'
+            f'text-anchor="end">{escape(text)}</text>'
         )
 
 
-def _x_axis(frame: Frame, columns: list[Any]) -> Iterator[str]:
+def _x_axis(frame: Frame) -> Iterator[str]:
     """A tick for each column, and its number where there is room."""
     yield f'<path class="plot-axis" d="M{LEFT},{BOTTOM}H{RIGHT}"/>'
     end = -math.inf
-    for column in columns:
+    for column in frame.columns:
         x, text = frame.x(column), number(column)
         half = CHARACTER * len(text) / 2
         yield f'<path class="plot-axis" d="M{x:.1f},{BOTTOM}v5"/>'
@@ -152,12 +162,23 @@ def axis_titles(x_label: str, y_label: str) -> str:
     )
 
 
-def _step(top: float) -> float:
-    """A round distance between four to eight grid lines up to `top`."""
+def _ticks(top: float) -> list[float]:
+    """From 0 to `top` or a little beyond, four to eight at a round distance."""
     if top <= 0:
-        return 1.0
+        return [0.0, 1.0]
     power = 10.0 ** math.floor(math.log10(top / 4))
-    return next(power * m for m in (1, 2, 2.5, 5, 10) if top / (power * m) <= 6)
+    step = next(power * m for m in (1, 2, 2.5, 5, 10) if top / (power * m) <= 6)
+    return [n * step for n in range(math.ceil(top / step - 1e-9) + 1)]
+
+
+def _powers(scale: str, values: list[float]) -> list[float]:
+    """Powers of the scale's base around the values, at most eight."""
+    base = 2.0 if scale == "log2" else 10.0
+    exponents = [SCALES[scale](value) for value in values]
+    low, high = math.floor(min(exponents)), math.ceil(max(exponents))
+    step = max(1, math.ceil((high - low) / 7))
+    steps = max(1, math.ceil((high - low) / step))
+    return [base ** (low + n * step) for n in range(steps + 1)]
 
 
 def number(value: Any) -> str:

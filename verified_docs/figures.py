@@ -37,6 +37,14 @@ def scientific(value: float) -> str:
     )
 
 
+def size(value: float) -> str:
+    """The value as bytes, in the largest unit of which there is one."""
+    for unit, count in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if value >= count:
+            return f"{significant(value / count)}\u00a0{unit}"
+    return f"{value:,.0f}\u00a0bytes"
+
+
 def _scaled(unit: str, size: float) -> Callable[[float], str]:
     return lambda value: f"{significant(value / size)}\N{NO-BREAK SPACE}{unit}"
 
@@ -47,6 +55,7 @@ FORMATS: dict[str, Callable[[float], str]] = {
     "TB/s": _scaled("TB/s", 1e12),
     "GB/s": _scaled("GB/s", 1e9),
     "TFLOP/s": _scaled("TFLOP/s", 1e12),
+    "bytes": size,
     "ms": _scaled("ms", 1e-3),
     "us": _scaled("µs", 1e-6),
     "count": lambda value: f"{value:,.0f}",
@@ -139,9 +148,14 @@ def select(
 ) -> list[dict[str, Any]]:
     """The measurements that match and have all keys.
 
-    Raises FigureError for a key that no measurement has.
+    They lie in the record's list `measurements`, or in the one that `part` names.
+    Raises FigureError for a list that is not there, or a key that no measurement has.
     """
-    measurements = record.get("measurements", [])
+    where = dict(where)
+    part = str(where.pop("part", "measurements"))
+    measurements = record.get(part)
+    if not isinstance(measurements, list):
+        raise FigureError(f"the record has no list {part!r}")
     known = {key for measurement in measurements for key in measurement}
     for key in (*where, *keys):
         if measurements and key not in known:
@@ -151,7 +165,7 @@ def select(
     return [
         measurement
         for measurement in measurements
-        if all(str(measurement.get(key)) == str(where[key]) for key in where)
+        if all(_text(measurement.get(key)) == _text(where[key]) for key in where)
         and all(measurement.get(key) is not None for key in keys)
     ]
 
@@ -182,6 +196,11 @@ def _stale_pointer(evidence: Evidence, name: str, path: str) -> bool:
     snippet = match[1].replace("~1", "/").replace("~0", "~")
     record = evidence.verification[evidence.quoted]
     return record.state(evidence.root, snippet) is State.STALE
+
+
+def _text(value: Any) -> str:
+    """A value as a filter has it: true and false as in JSON."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _pair(item: str) -> tuple[str, str]:

@@ -25,7 +25,8 @@ from verified_docs.figures import (
 )
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
-PLOT = SHARED | {"x", "y", "series", "x_scale", "x_label", "y_label", "ceiling"}
+PLOT = SHARED | {"x", "y", "series", "ceiling"}
+PLOT |= {"x_scale", "y_scale", "x_label", "y_label"}
 TABLE = SHARED | {"rows", "columns", "value"}
 
 
@@ -55,11 +56,9 @@ def grid(
     Measurements lie in the record's list `measurements`, or in the one named `part`.
     """
     record = evidence.data(options["record"])
-    if record and "part" in options:
-        if not isinstance(record.get(options["part"]), list):
-            raise FigureError(f"the record has no list {options['part']!r}")
-        record = {**record, "measurements": record[options["part"]]}
-    where = options.get("where") or {}
+    where = dict(options.get("where") or {})
+    if "part" in options:
+        where["part"] = options["part"]
     found = select(record, where, row, column, value) if record else []
     only = [str(name) for name in options.get("only") or ()]
     rows = list(dict.fromkeys(str(item[row]) for item in found))
@@ -115,7 +114,10 @@ def plot(evidence: Evidence, body: str, prefix: str) -> str:
     x_label = str(options.get("x_label", options["x"]))
     y_label = str(options.get("y_label", options["y"]))
     ceiling = _ceiling(evidence, options)
-    svg = draw(found, options.get("x_scale", "linear"), form, ceiling)
+    x_scale, y_scale = (
+        str(options.get(key, "linear")) for key in ("x_scale", "y_scale")
+    )
+    svg = draw(found, x_scale, y_scale, form, y_label, ceiling)
     legend = "".join(
         f'<li class="series-{n}"><svg viewBox="-14 -8 28 16" aria-hidden="true">'
         f'<path class="plot-line" d="M-14,0H14"/><path class="plot-mark" d="{mark}"/>'

@@ -1,5 +1,6 @@
 """Figures in prose."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,10 @@ def repository(tmp_path: Path) -> Repository:
         (9.996e12, "TB/s", "10.0 TB/s"),
         (4.25e12, "GB/s", "4,250 GB/s"),
         (6.9e14, "TFLOP/s", "690 TFLOP/s"),
+        (512, "bytes", "512 bytes"),
+        (133120, "bytes", "133 kB"),
+        (2e6, "bytes", "2.00 MB"),
+        (34359738368, "bytes", "34.4 GB"),
         (1.5e-3, "ms", "1.50 ms"),
         (1.5e-6, "us", "1.50 µs"),
         (1048576, "count", "1,048,576"),
@@ -85,6 +90,26 @@ def test_a_path_leads_into_the_measurement(repository: Repository) -> None:
     for wrong in ("launches/2/registers", "launches/1/spills"):
         with pytest.raises(FigureError, match="the measurement has nothing at"):
             quotes.look_up(record, source.replace("launches/1/registers", wrong))
+
+
+def test_a_figure_of_another_list_of_the_record(repository: Repository) -> None:
+    path = repository.root / "records/h200/softmax.json"
+    record = json.loads(path.read_text())
+    record["masked"] = [
+        {"kernel": "softmax/online.py", "causal": causal, "f": f}
+        for causal, f in ((False, 0.25), (True, 0.75))
+    ]
+    path.write_text(json.dumps(record))
+    query = "softmax f part=masked kernel=softmax/online.py"
+    shown = measured(repository, f"{query} causal=true | percent")
+    assert ">75\u00a0%</data>" in shown
+    source = "f part=masked kernel=softmax/online.py causal=true"
+    assert f'softmax.json {source}"' in shown
+    assert quotes.look_up(record, source) == 0.75
+    with pytest.raises(FigureError, match="no measurement has 'cols'; they have: caus"):
+        measured(repository, f"{query} cols=4096")
+    with pytest.raises(FigureError, match="the record has no list 'unmasked'"):
+        measured(repository, "softmax f part=unmasked")
 
 
 def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:

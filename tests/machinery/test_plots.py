@@ -130,6 +130,63 @@ def test_a_ceiling_may_be_measured(repository: Repository) -> None:
     assert svg.find("path[@class='plot-ceiling']") is not None
 
 
+def test_a_logarithmic_y_axis(repository: Repository) -> None:
+    repository.measure(
+        [
+            {"kernel": "k", "dtype": "float32", "cols": cols, "bytes": size}
+            for cols, size in ((128, 2e3), (1024, 2e5), (8192, 2e7))
+        ]
+    )
+    body = PLOT.replace("fraction_of_copy", "bytes").partition("ceiling")[0]
+    body += "y_scale: log10\nformat: bytes\n"
+    svg = plot(repository, body).find(".//svg[@role='img']")
+    assert svg is not None
+    line = svg.find(".//g/path[@class='plot-line']")
+    assert line is not None
+    (x0, y0), (x1, y1), (x2, y2) = points(line.get("d", ""))
+    assert y0 - y1 == pytest.approx(y1 - y2, abs=0.2)
+    assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
+    shown = [text.text for text in svg.findall("text[@text-anchor='end']")]
+    assert shown == [
+        f"{n}\u00a0{unit}"
+        for n, unit in (
+            ("1.00", "kB"),
+            ("10.0", "kB"),
+            ("100", "kB"),
+            ("1.00", "MB"),
+            ("10.0", "MB"),
+            ("100", "MB"),
+        )
+    ]
+    # From 1 kB to 100 MB in five steps: 20 MB is 4.3 steps up.
+    up = (drawing.BOTTOM - y2) / (drawing.BOTTOM - drawing.TOP)
+    assert up == pytest.approx(4.301 / 5, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("scale", "values", "ticks"),
+    [
+        ("log10", [1.0], [1.0, 10.0]),
+        ("log10", [0.5, 10.0], [0.1, 1.0, 10.0]),
+        ("log10", [1.0, 1e12], [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
+        ("log2", [3.0, 9.0], [2.0, 4.0, 8.0, 16.0]),
+    ],
+)
+def test_powers_enclose_the_values(
+    scale: str, values: list[float], ticks: list[float]
+) -> None:
+    assert drawing._powers(scale, values) == ticks
+
+
+def test_ticks_leave_out_the_unit_that_the_axis_names(repository: Repository) -> None:
+    body = PLOT.replace("{value: 1,", "{value: /ceilings/copy,")
+    body = body.replace("y_label: fraction of the copy", "y_label: TB/s\nformat: TB/s")
+    svg = plot(repository, body).find(".//svg[@role='img']")
+    assert svg is not None
+    shown = [text.text for text in svg.findall("text[@text-anchor='end']")]
+    assert shown == ["0", "1.00", "2.00", "3.00", "4.00", "5.00", "copy"]
+
+
 def test_one_size_makes_a_plot(repository: Repository) -> None:
     repository.measure(measurements()[:1])
     assert plot(repository).find(".//g/path[@class='plot-mark']") is not None
@@ -160,6 +217,7 @@ def test_nothing_measured_is_said(tmp_path: Path) -> None:
         (("x: cols\n", ""), "it needs the option 'x'"),
         (("x: cols", "x: clos"), "no measurement has 'clos'"),
         (("log2", "log3"), "'log3' is no scale"),
+        (("y: frac", "y_scale: log3\ny: frac"), "'log3' is no scale"),
         (("where: {dtype: float32}\n", ""), "several measurements"),
         (("{value: 1, label: copy}", "1"), "ceiling is written"),
         (("{value: 1,", "{value: /ceilings/none,"), "is no number"),
@@ -176,8 +234,15 @@ def test_faults(repository: Repository, change: tuple[str, str], reason: str) ->
 
 def test_sizes_that_are_no_numbers_have_no_place(repository: Repository) -> None:
     repository.measure([item | {"cols": str(item["cols"])} for item in measurements()])
-    with pytest.raises(FigureError, match="x_scale: log2 cannot place"):
+    with pytest.raises(FigureError, match="holds '1024', which x_scale: log2 cannot"):
         plot(repository)
+
+
+def test_zero_has_no_place_on_a_logarithmic_axis(repository: Repository) -> None:
+    repository.measure([item | {"fraction_of_copy": 0} for item in measurements()])
+    assert plot(repository) is not None
+    with pytest.raises(FigureError, match="y holds 0, which y_scale: log10 cannot"):
+        plot(repository, PLOT + "y_scale: log10\n")
 
 
 def test_more_lines_than_markers_are_refused(repository: Repository) -> None:
