@@ -37,6 +37,7 @@ CALLS: dict[str, Callable[[ModuleType, torch.Tensor], Any]] = {
     "wrong_no_mask": lambda module, x: module.add(x[0], x[0], x[0]),
     "copy_tile": lambda module, x: module.copy(x),
     "addresses": lambda module, x: module.addresses(*x.shape, x.stride(0)),
+    "flash1": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
     "flash2_single_head": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
     "flash2": lambda module, x: module.attention(x, x, x),
     "flash2_causal": lambda module, x: module.attention(x, x, x, causal=True),
