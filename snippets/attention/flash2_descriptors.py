@@ -26,6 +26,7 @@ CONFIGS = [
         pre_hook=set_blocks,
     )
     for m, n, warps, stages in [
+        (32, 32, 4, 1),
         (64, 32, 4, 2),
         (64, 64, 4, 2),
         (64, 64, 4, 3),

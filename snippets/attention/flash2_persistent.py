@@ -26,6 +26,7 @@ CONFIGS = [
         pre_hook=set_blocks,
     )
     for m, n, warps, stages in [
+        (32, 32, 4, 1),
         (64, 32, 4, 2),
         (64, 64, 4, 2),
         (64, 64, 4, 3),
@@ -86,7 +87,10 @@ def attention_kernel(
 ):
     blocks = tl.cdiv(seq_q, BLOCK_M)
     # --8<-- [line:walk]
-    for tile in range(tl.program_id(0), blocks * batch_heads, tl.num_programs(0)):
+    # One stage: to fetch the next q early would take the memory of another program.
+    for tile in tl.range(
+        tl.program_id(0), blocks * batch_heads, tl.num_programs(0), num_stages=1
+    ):
         # --8<-- [start:offsets]
         # Which batch and head. Descriptors compute addresses in 64 bits by themselves.
         # --8<-- [line:batch]

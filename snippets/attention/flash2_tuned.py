@@ -13,6 +13,7 @@ LN_2 = tl.constexpr(math.log(2))
 CONFIGS = [
     triton.Config({"BLOCK_M": m, "BLOCK_N": n}, num_warps=warps, num_stages=stages)
     for m, n, warps, stages in [
+        (32, 32, 4, 1),
         (64, 32, 4, 2),
         (64, 64, 4, 2),
         (64, 64, 4, 3),
