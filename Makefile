@@ -52,6 +52,7 @@ memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernel
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it
 	$(PYTHON) -m benchmarks.softmax
+	$(PYTHON) -m benchmarks.attention
 
 audit: $(VENDOR)  ## print the site's figures: build time, page weight, axe, Lighthouse
 	python -m tests.site.audit

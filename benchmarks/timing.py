@@ -42,6 +42,18 @@ def medians(
     return {name: statistics.median(found) for name, found in times.items()}
 
 
+def graph(calls: list[Callable[[], object]]) -> Callable[[], None]:
+    """The calls as one CUDA graph, which takes no time of the CPU between them.
+
+    Each has run before: nothing may be compiled or tuned in a graph.
+    """
+    captured = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(captured):
+        for call in calls:
+            call()
+    return captured.replay
+
+
 def inputs(rows: int, cols: int, dtype: torch.dtype) -> torch.Tensor:
     """[rows, cols] of fresh normal values."""
     return torch.randn((rows, cols), device="cuda", dtype=dtype)
@@ -61,25 +73,35 @@ def matmul_ceiling(size: int = 8192) -> float:
 
 
 @contextmanager
-def launches() -> Iterator[list[dict[str, int | str]]]:
-    """The Triton kernels launched inside, and what they take of a multiprocessor."""
-    found: list[dict[str, int | str]] = []
+def launches() -> Iterator[list[dict[str, Any]]]:
+    """The Triton kernels launched inside, and what they take of a multiprocessor.
+
+    `constants` are the compile-time constants that a launch names, `times` says how
+    many launches were alike.
+    """
+    found: list[dict[str, Any]] = []
     original = JITFunction.run
 
     def run(self: JITFunction, *args: Any, **kwargs: Any) -> Any:
         compiled = original(self, *args, **kwargs)
         if compiled is not None and not kwargs.get("warmup"):
             compiled._init_handles()
-            found.append(
-                {
-                    "name": self.__name__,
-                    "registers": compiled.n_regs,
-                    "spills": compiled.n_spills,
-                    "shared_bytes": compiled.metadata.shared,
-                    "warps": compiled.metadata.num_warps,
-                    "programs_per_multiprocessor": occupancy(compiled),
-                }
-            )
+            taken = {
+                "name": self.__name__,
+                "registers": compiled.n_regs,
+                "spills": compiled.n_spills,
+                "shared_bytes": compiled.metadata.shared,
+                "warps": compiled.metadata.num_warps,
+                "stages": compiled.metadata.num_stages,
+                "programs_per_multiprocessor": occupancy(compiled),
+                "constants": {k: v for k, v in kwargs.items() if k.isupper()},
+            }
+            for known in found:
+                if known == taken | {"times": known["times"]}:
+                    known["times"] += 1
+                    break
+            else:
+                found.append(taken | {"times": 1})
         return compiled
 
     JITFunction.run = run

@@ -1,0 +1,64 @@
+"""`python -m benchmarks.attention`: the attention kernels and their peers, timed.
+
+Four parts: the forward pass, the rungs that take a single head, decoding against a
+cache, and the memory that a call takes. FLOPs are those of the two matrix products,
+half of them if causal, whatever a kernel really computes.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+import torch
+
+from benchmarks import timing
+from benchmarks.attention import decode, forward, memory
+from benchmarks.attention.run import PARTS, Disagree, Run, stop
+from benchmarks.attention.warm import warm
+from verified_docs import recording, records
+
+
+def main() -> int:
+    """Measure, print, and write `attention.json`."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.attention")
+    parser.add_argument(
+        "--record", type=Path, help="the folder of the record; records/<gpu> if absent"
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=PARTS,
+        default=PARTS,
+        help="parts to measure; they join the record if it is of the same environment "
+        "and files",
+    )
+    arguments = parser.parse_args()
+    if not torch.cuda.is_available():
+        return stop("no GPU here; nothing measured")
+    environment = recording.environment()
+    folder = arguments.record
+    folder = folder or timing.ROOT / "records" / records.slug(environment.gpu)
+    parts = tuple(part for part in PARTS if part in arguments.only)
+    try:
+        run = Run(folder, environment, parts)
+    except Disagree as error:
+        return stop(str(error))
+
+    warm(parts)
+    ceilings = run.record["ceilings"]
+    if "forward" in parts:
+        ceilings["matmul"] = timing.matmul_ceiling()
+        forward.forward(run, ceilings["matmul"])
+    if "head" in parts:
+        forward.head(run)
+    if "decode" in parts:
+        ceilings["copy"] = timing.copy_ceiling()
+        decode.decode(run, ceilings["copy"])
+    if "memory" in parts:
+        memory.memory(run)
+    return run.finish()
+
+
+if __name__ == "__main__":
+    with torch.no_grad():
+        sys.exit(main())

@@ -1,0 +1,94 @@
+"""Decoding: one query for each sequence, against a cache of keys and values.
+
+Successive calls read different caches, 2 GiB of them or more, so that none is found in
+the L2 cache: so it is in a model, where each layer has its own. The calls are captured
+in one CUDA graph, as a server does: a call is shorter than the Python that makes it.
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+
+from benchmarks import timing
+from benchmarks.attention import kernels
+from benchmarks.attention.run import Run, check, first
+
+HEADS, KV_HEADS, HEAD_DIM = 32, 8, 128
+BATCHES = (1, 4, 16, 64)
+SEQS = (1024, 4096, 16384, 32768, 65536, 131072)
+ROUND = 2**31  # bytes of the caches that are read in turn
+
+
+def own() -> dict[str, Callable[[], kernels.Attention]]:
+    """The published kernels."""
+    found = {kernels.path(n): kernels.snippet(n).attention for n in kernels.DECODE}
+    return {name: lambda call=call: call for name, call in found.items()}
+
+
+def peers(seq: int) -> dict[str, Callable[[], kernels.Attention]]:
+    """How to make each peer; making one may fail too."""
+    flash = kernels.BACKENDS["sdpa-flash"]
+    efficient = kernels.BACKENDS["sdpa-efficient"]
+    found = kernels.fa3(num_splits=0).items()  # 0: as many as it thinks best
+    return {
+        "sdpa-flash": partial(kernels.sdpa, flash, enable_gqa=True),
+        "sdpa-efficient": partial(kernels.grouped_rows, efficient),
+        "flex_attention": partial(kernels.flex, False, seq, enable_gqa=True),
+        **{name: lambda call=call: call for name, call in found},
+    }
+
+
+def measure(run: Run, batch: int, seq: int, copy: float) -> list[dict[str, Any]]:
+    """Check and time all kernels on one shape."""
+    shape = {"batch": batch, "heads": HEADS, "kv_heads": KV_HEADS}
+    shape |= {"head_dim": HEAD_DIM, "seq_k": seq}
+    size = 2 * batch * KV_HEADS * seq * HEAD_DIM * torch.bfloat16.itemsize
+    rounds = math.ceil(ROUND / size)
+    q = timing.inputs(batch * HEADS, HEAD_DIM, torch.bfloat16)
+    q = q.view(batch, HEADS, 1, HEAD_DIM)
+    caches = timing.inputs(2 * rounds, size // 4, torch.bfloat16)
+    caches = caches.view(rounds, 2, batch, KV_HEADS, seq, HEAD_DIM)
+
+    calls: dict[str, Callable[[], object]] = {}
+    resources = {}
+    others = peers(seq)
+    for name, make in (own() | others).items():
+        with run.attempt("decode", name, name in others, **shape):
+            call = make()
+            check(first(call(q, *caches[-1])), q, *caches[-1], False)
+            if name not in others:
+                with timing.launches() as resources[name]:
+                    call(q, *caches[-1])
+            turns = [partial(call, q, k, v) for k, v in caches]
+            calls[name] = timing.graph(turns)
+    times: dict[str, float] = {}
+    with run.attempt("decode", "timing", False, **shape):
+        times = timing.medians(calls)
+    return [
+        {
+            "kernel": name,
+            "dtype": "bfloat16",
+            **shape,
+            "seconds": seconds / rounds,
+            "bytes": size,
+            "bytes_per_second": size * rounds / seconds,
+            "fraction_of_copy": size * rounds / seconds / copy,
+            **({"launches": resources[name]} if name in resources else {}),
+        }
+        for name, seconds in times.items()
+    ]
+
+
+def decode(run: Run, copy: float) -> None:
+    """Every shape of the part `decode`."""
+    for batch in BATCHES:
+        for seq in SEQS:
+            run.add(
+                "decode",
+                measure(run, batch, seq, copy),
+                lambda entry: f"{entry['fraction_of_copy']:.3f}",
+            )
+            torch.cuda.empty_cache()

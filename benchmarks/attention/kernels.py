@@ -1,0 +1,121 @@
+"""What is timed: the published kernels by hand, and the peers."""
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from functools import partial
+from importlib import metadata
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch._inductor.config
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+Tensor = torch.Tensor
+Attention = Callable[[Tensor, Tensor, Tensor], Any]
+
+# On [batch, heads, seq, head_dim], and whether each takes causal.
+FORWARD = {
+    "flash2": False,
+    "flash2_causal": True,
+    "flash2_tuned": True,
+    "flash2_descriptors": True,
+    "flash2_persistent": True,
+}
+# On [seq, head_dim].
+ONE_HEAD = ("flash1", "flash2_single_head")
+# For one query against a long cache.
+DECODE: tuple[str, ...] = ()
+BACKENDS = {
+    "sdpa-flash": SDPBackend.FLASH_ATTENTION,
+    "sdpa-efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "sdpa-cudnn": SDPBackend.CUDNN_ATTENTION,
+}
+
+
+def snippet(name: str) -> ModuleType:
+    """A published file of the part."""
+    return importlib.import_module(f"snippets.attention.{name}")
+
+
+def path(name: str) -> str:
+    """How the record calls a published file."""
+    return f"attention/{name}.py"
+
+
+def forward(causal: bool) -> dict[str, Attention]:
+    """The published kernels on batches of heads, by the path of the file."""
+    return {
+        path(name): partial(snippet(name).attention, **({"causal": True} * causal))
+        for name, takes_causal in FORWARD.items()
+        if takes_causal or not causal
+    }
+
+
+def one_head() -> dict[str, Attention]:
+    """The published kernels that take a single head, made to take [1, 1, seq, dim]."""
+
+    def call(module: ModuleType, q: Tensor, k: Tensor, v: Tensor) -> Any:
+        return module.attention(q[0, 0], k[0, 0], v[0, 0])
+
+    return {path(name): partial(call, snippet(name)) for name in ONE_HEAD}
+
+
+def sdpa(backend: SDPBackend, **options: Any) -> Attention:
+    """PyTorch's own attention, by one of its backends and no other."""
+
+    def call(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        with sdpa_kernel(backend):
+            return F.scaled_dot_product_attention(q, k, v, **options)
+
+    return call
+
+
+def grouped_rows(backend: SDPBackend) -> Attention:
+    """The queries that share a head of k as rows of one head: no backend minds that."""
+
+    def call(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        batch, heads, _, head_dim = q.shape
+        kv_heads = k.shape[1]
+        rows = q.view(batch, kv_heads, heads // kv_heads, head_dim)
+        return sdpa(backend)(rows, k, v).reshape(q.shape)
+
+    return call
+
+
+def flex(causal: bool, seq: int, **options: Any) -> Attention:
+    """FlexAttention, compiled anew: for one shape, as its authors advise."""
+    torch._dynamo.reset()
+    torch._inductor.config.compile_threads = 1  # processes of its own would not pay
+    mask = None
+    if causal:
+        mask = create_block_mask(
+            lambda batch, head, i, j: i >= j, None, None, seq, seq, device="cuda"
+        )
+    compiled = torch.compile(flex_attention, dynamic=False, fullgraph=True)
+    return lambda q, k, v: compiled(q, k, v, block_mask=mask, **options)
+
+
+def fa3(**options: Any) -> dict[str, Attention]:
+    """FlashAttention-3, from the package fa3-fwd, if it is installed."""
+    if not importlib.util.find_spec("fa3_fwd_interface"):
+        return {}
+    attention = importlib.import_module("fa3_fwd_interface").flash_attn_func
+
+    def call(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # it wants seq before heads
+        return attention(q, k, v, **options).transpose(1, 2)
+
+    return {"fa3-fwd": call}
+
+
+def versions() -> dict[str, str]:
+    """The versions of the peers that PyTorch's does not determine."""
+    number = torch.backends.cudnn.version() or 0
+    found = {"cudnn": f"{number // 10000}.{number // 100 % 100}.{number % 100}"}
+    if fa3():
+        found["fa3-fwd"] = metadata.version("fa3-fwd")
+    return found

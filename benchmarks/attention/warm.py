@@ -1,0 +1,109 @@
+"""Compile everything beforehand, in many processes: compiling takes longer than timing.
+
+Triton and PyTorch keep what they compile on the disk, where the run finds it.
+"""
+
+import itertools
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from typing import Any
+
+import torch
+from triton.runtime.autotuner import Autotuner
+from triton.runtime.jit import JITFunction
+
+from benchmarks.attention import decode, forward, kernels, memory
+from benchmarks.attention.run import NAMES
+
+Task = Callable[[], object]
+
+
+def without_launching() -> None:
+    """In this process, kernels are compiled and not launched, and nothing is tuned."""
+    original = JITFunction.run
+
+    def run(self: JITFunction, *args: Any, **kwargs: Any) -> Any:
+        return original(self, *args, **kwargs | {"warmup": True})
+
+    def do_bench(self: Autotuner, call: Task, quantiles: object) -> list[float]:
+        call()
+        return [1.0, 1.0, 1.0]
+
+    JITFunction.run = run
+    Autotuner.do_bench = do_bench
+
+
+def own(part: str, name: str, head_dim: int, causal: bool) -> None:
+    """Compile a published kernel for one head_dim."""
+    without_launching()
+    if part == "decode":
+        shape = 1, decode.HEADS, 1, head_dim
+        q = torch.empty(shape, device="cuda", dtype=torch.bfloat16)
+        k = q.new_empty(1, decode.KV_HEADS, 1024, head_dim)
+        decode.own()[kernels.path(name)]()(q, k, k)
+    else:
+        # One head is another kernel: Triton makes a constant of an argument 1.
+        heads = forward.WIDTH // head_dim if part == "forward" else 1
+        known = kernels.forward(causal) | kernels.one_head()
+        known[kernels.path(name)](*forward.inputs(1, heads, 512, head_dim))
+
+
+def flex_forward(head_dim: int, causal: bool, seq: int) -> None:
+    """Compile FlexAttention for one shape."""
+    batch, heads = max(1, forward.TOKENS // seq), forward.WIDTH // head_dim
+    kernels.flex(causal, seq)(*forward.inputs(batch, heads, seq, head_dim))
+
+
+def flex_decode(batch: int, seq: int) -> None:
+    """Compile FlexAttention for one query and a cache."""
+    shape = batch, decode.HEADS, 1, decode.HEAD_DIM
+    q = torch.zeros(shape, device="cuda", dtype=torch.bfloat16)
+    k = q.new_zeros(batch, decode.KV_HEADS, seq, decode.HEAD_DIM)
+    kernels.flex(False, seq, enable_gqa=True)(q, k, k)
+
+
+def tasks(parts: tuple[str, ...]) -> Iterator[tuple[str, Task]]:
+    """What there is to compile, the longest first."""
+    masks = (False, True)
+    if "forward" in parts:
+        for head_dim in reversed(forward.HEAD_DIMS):
+            for name, takes_causal in kernels.FORWARD.items():
+                for causal in masks if takes_causal else (False,):
+                    yield name, partial(own, "forward", name, head_dim, causal)
+    single = {"head": forward.HEAD_DIMS_OF_ONE, "memory": (memory.HEAD_DIM,)}
+    for part, head_dims in single.items():
+        if part in parts:
+            for name, head_dim in itertools.product(NAMES[part], head_dims):
+                yield name, partial(own, part, name, head_dim, False)
+    if "decode" in parts:
+        for name in kernels.DECODE:
+            yield name, partial(own, "decode", name, decode.HEAD_DIM, False)
+        for batch in decode.BATCHES:
+            for seq in decode.SEQS:
+                yield "flex_attention", partial(flex_decode, batch, seq)
+    if "forward" in parts:
+        for head_dim in reversed(forward.HEAD_DIMS):
+            for causal in masks:
+                for seq in forward.SEQS:
+                    task = partial(flex_forward, head_dim, causal, seq)
+                    yield "flex_attention", task
+
+
+def warm(parts: tuple[str, ...]) -> None:
+    """Compile what the parts need. What fails here fails again, and is told, later."""
+    start = time.perf_counter()
+    workers = max(1, min(14, (os.cpu_count() or 1) - 1))
+    context = multiprocessing.get_context("spawn")
+    # As the run itself does, and so that it finds what was compiled.
+    off = partial(torch.set_grad_enabled, False)
+    with ProcessPoolExecutor(workers, context, off) as pool:
+        pending = {pool.submit(task): name for name, task in tasks(parts)}
+        for done in as_completed(pending):
+            if error := done.exception():
+                print(f"not compiled beforehand: {pending[done]}: {error!s:.200}")
+    seconds = time.perf_counter() - start
+    print(f"compiled {len(pending)} things in {seconds:.0f} s", flush=True)
