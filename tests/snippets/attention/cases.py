@@ -116,6 +116,19 @@ def name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
+# For snippets in PyTorch. On the CPU without bfloat16: some virtual machines announce
+# instructions for matrix products of it, and stop the program that uses them.
+every_dtype = pytest.mark.parametrize(
+    "dtype",
+    [
+        dtype
+        for dtype in (*DTYPES, torch.float64)
+        if torch.cuda.is_available() or dtype != torch.bfloat16
+    ],
+    ids=name,
+)
+
+
 def normal(
     shape: Sequence[int], dtype: torch.dtype, device: str, *, seed: int = 0
 ) -> torch.Tensor:

@@ -1,0 +1,187 @@
+"""Tests of snippets/attention/naive.py."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from snippets.attention import naive
+from tests.mutations import Mutation
+from tests.snippets.attention.cases import (
+    HEAD_LAYOUTS,
+    INF,
+    NAN,
+    baseline,
+    every_dtype,
+    normal,
+    qkv,
+    reference,
+    visible,
+)
+
+either = pytest.mark.parametrize("causal", [False, True])
+
+
+def check(
+    inputs: tuple[torch.Tensor, ...], check_accuracy: Callable, **options: object
+) -> torch.Tensor:
+    """Hold naive.attention against the rule; returns its output."""
+    o = naive.attention(*inputs, **options)
+    (expected, _), (own, _) = (f(*inputs, **options) for f in (reference, baseline))
+    check_accuracy(o, expected, own)
+    return o
+
+
+@every_dtype
+@either
+@pytest.mark.parametrize("lengths", [(1, 1), (17, 40), (40, 17)], ids=str)
+def test_attention(
+    lengths: tuple[int, int],
+    causal: bool,
+    dtype: torch.dtype,
+    device: str,
+    check_accuracy: Callable,
+) -> None:
+    inputs = qkv((2, 3), (2, 3), *lengths, 24, dtype, device)
+    check(inputs, check_accuracy, causal=causal)
+
+
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3, 4)])
+def test_any_leading_dimensions(
+    lead: tuple[int, ...], device: str, check_accuracy: Callable
+) -> None:
+    inputs = qkv(lead, lead, 5, 6, 8, torch.float32, device)
+    check(inputs, check_accuracy, causal=True)
+
+
+@pytest.mark.parametrize("layout", HEAD_LAYOUTS)
+def test_layouts(layout: str, device: str, check_accuracy: Callable) -> None:
+    inputs = qkv((2, 4), (2, 4), 5, 6, 8, torch.float32, device)
+    check(tuple(HEAD_LAYOUTS[layout](x) for x in inputs), check_accuracy)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.0, -0.3])
+def test_scales(scale: float, device: str, check_accuracy: Callable) -> None:
+    inputs = qkv((), (), 5, 6, 8, torch.float32, device)
+    check(inputs, check_accuracy, scale=scale)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_scores(causal: bool, device: str) -> None:
+    q, k, _ = qkv((2,), (2,), 4, 6, 8, torch.float64, device)
+    s = naive.scores(q, k, causal=causal)
+    for i in range(4):
+        for j in range(6):
+            seen = not causal or j <= i + 2
+            expected = (q[:, i] * k[:, j]).sum(dim=-1) / 8**0.5 if seen else -INF
+            assert torch.allclose(s[:, i, j], torch.as_tensor(expected).to(s))
+
+
+@pytest.mark.parametrize(("seq_q", "seq_k"), [(5, 3), (3, 0), (0, 3)])
+def test_rows_that_see_nothing_are_0(
+    seq_q: int, seq_k: int, device: str, check_accuracy: Callable
+) -> None:
+    inputs = qkv((2,), (2,), seq_q, seq_k, 8, torch.float32, device)
+    o = check(inputs, check_accuracy, causal=True)
+    seen = visible(seq_q, seq_k, device, causal=True).any(dim=-1)
+    assert ((o == 0).all(dim=-1) == ~seen).all()
+
+
+def test_scores_of_minus_inf_and_nan(device: str, check_accuracy: Callable) -> None:
+    q, k, v = qkv((), (), 6, 7, 8, torch.float32, device)
+    q[:, 0] = 1
+    for some in (slice(3), slice(None)):
+        k[some, 0] = -INF
+        check((q, k, v), check_accuracy)
+    assert (naive.attention(q, k, v) == 0).all()
+    q[2, 3] = NAN
+    check((q, k, v), check_accuracy)
+
+
+@pytest.mark.parametrize("head_dim", [16, 64, 256])
+def test_the_variance_of_a_score_is_head_dim(head_dim: int, device: str) -> None:
+    q, k = normal((2, 400, head_dim), torch.float32, device)
+    assert naive.scores(q, k, scale=1).var().item() == pytest.approx(head_dim, rel=0.05)
+    assert naive.scores(q, k).var().item() == pytest.approx(1, rel=0.05)
+    found = naive.variance_of_scores(head_dim, 1, device)
+    assert found == pytest.approx(head_dim, rel=0.05)
+
+
+def test_bytes_are_those_of_the_tensors() -> None:
+    sizes, dtype = (2, 3, 50, 8), torch.float16
+    batch, heads, seq, _ = sizes
+    q, k, v = (torch.empty(sizes, dtype=dtype, device="meta") for _ in range(3))
+    s = naive.scores(q, k)
+    p = torch.softmax(s, dim=-1)
+    o = p @ v
+    assert naive.score_bytes(batch, heads, seq, s.element_size()) == s.nbytes
+    moved = sum(x.nbytes for x in (q, k, s, s, p, p, v, o))
+    assert naive.traffic(*sizes, dtype.itemsize) == moved
+
+
+@pytest.mark.parametrize("capacity", [0, 1, 10**6, 141 * 10**9])
+@pytest.mark.parametrize("heads", [1, 32])
+@pytest.mark.parametrize("head_dim", [1, 128])
+def test_longest_fits_and_one_more_does_not(
+    capacity: int, heads: int, head_dim: int
+) -> None:
+    def needed(seq: int) -> int:
+        tensors = 4 * 2 * heads * seq * head_dim * 2
+        return tensors + 2 * naive.score_bytes(2, heads, seq, 2)
+
+    seq = naive.longest(capacity, 2, heads, head_dim, 2)
+    assert needed(seq) <= capacity < needed(seq + 1)
+
+
+REFUSED = {
+    "q is .*int64 with 2 dimensions": (torch.ones(3, 4).long(), "k", "v"),
+    "q is .*float32 with 1 dimensions": (torch.ones(4), "k", "v"),
+    "k is .*float32 with 1 dimensions": ("q", torch.ones(4), "v"),
+    "k is .*float32 with head_dim 5; it must be .*4": ("q", torch.ones(3, 5), "v"),
+    "k is .*float64 with head_dim 4; .*float32": ("q", torch.ones(3, 4).double(), "v"),
+    "v is .*float32 of shape .*3, 4.*; .*5, 4": ("q", "k", torch.ones(3, 4)),
+    "v is .*float64 of shape": ("q", "k", torch.ones(5, 4).double()),
+    "q has head_dim 0": (torch.ones(3, 0), torch.ones(5, 0), torch.ones(5, 0)),
+}
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_refuses(said: str) -> None:
+    good = {"q": torch.ones(3, 4), "k": torch.ones(5, 4), "v": torch.ones(5, 4)}
+    inputs = [good[x] if isinstance(x, str) else x for x in REFUSED[said]]
+    with pytest.raises(ValueError, match=f"^{said}"):
+        naive.attention(*inputs)
+
+
+MUTATIONS = [
+    Mutation("q @ k.mT * scale", "q @ k.mT", "no scale"),
+    Mutation("q @ k.mT * scale", "q @ k.mT / scale", "divided by the scale"),
+    Mutation("head_dim**-0.5 if scale", "head_dim**-1 if scale", "1 / head_dim"),
+    Mutation("if scale is None", "if not scale", "a scale of 0 ignored"),
+    Mutation("seen.tril(seq_k - seq_q)", "seen.tril()", "aligned top left"),
+    Mutation(
+        "seen.tril(seq_k - seq_q)",
+        "seen.tril(seq_k - seq_q - 1)",
+        "a query does not see its own key",
+    ),
+    Mutation(
+        's.where(seen.tril(seq_k - seq_q), float("-inf"))',
+        "s.where(seen.tril(seq_k - seq_q), -1e6)",
+        "a mask of -1e6",
+    ),
+    Mutation("p = p.masked_fill(blind, 0.0)", "pass", "a row that sees nothing is NaN"),
+    Mutation(
+        "p = p.masked_fill(blind, 0.0)", "p = p.nan_to_num()", "NaN of the input is 0"
+    ),
+    Mutation("p = torch.softmax(s, dim=-1)", "p = torch.softmax(s, dim=-2)", "columns"),
+    Mutation("return p @ v", "return s @ v", "scores instead of weights"),
+    Mutation("4 * tensor + 4 *", "4 * tensor + 2 *", "S and P counted once"),
+    Mutation("heads * seq * seq * itemsize", "heads * seq * itemsize", "N, not N^2"),
+    Mutation(" + head_dim**2) - head_dim", ")", "S and P alone fill the card"),
+    Mutation("elements // 2", "elements", "one matrix of scores, not two"),
+    Mutation("if head_dim == 0:", "if False:", "no components"),
+    Mutation("v.shape != k.shape or v.dtype != q.dtype", "False", "any v"),
+    Mutation("(k.shape[-1], k.dtype) != (head_dim, q.dtype)", "False", "any k"),
+    Mutation("x.ndim < 2 or not x.is_floating_point()", "x.ndim < 2", "integers"),
+    Mutation("x.ndim < 2 or not", "not", "a vector"),
+]
