@@ -22,12 +22,6 @@ SEQS = (1024, 4096, 16384, 32768, 65536, 131072)
 ROUND = 2**31  # bytes of the caches that are read in turn
 
 
-def own() -> dict[str, Callable[[], kernels.Attention]]:
-    """The published kernels."""
-    found = {kernels.path(n): kernels.snippet(n).attention for n in kernels.DECODE}
-    return {name: lambda call=call: call for name, call in found.items()}
-
-
 def peers(seq: int) -> dict[str, Callable[[], kernels.Attention]]:
     """How to make each peer; making one may fail too."""
     flash = kernels.BACKENDS["sdpa-flash"]
@@ -54,8 +48,9 @@ def measure(run: Run, batch: int, seq: int, copy: float) -> list[dict[str, Any]]
 
     calls: dict[str, Callable[[], object]] = {}
     resources = {}
-    others = peers(seq)
-    for name, make in (own() | others).items():
+    own, others = kernels.published("decode", seq).items(), peers(seq)
+    makers = {name: lambda call=call: call for name, call in own} | others
+    for name, make in makers.items():
         with run.attempt("decode", name, name in others, **shape):
             call = make()
             check(first(call(q, *caches[-1])), q, *caches[-1], False)

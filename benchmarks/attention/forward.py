@@ -100,7 +100,8 @@ def forward(run: Run, matmul: float) -> None:
             for seq in sorted(SEQS, key=lambda seq: seq != TUNED_AT):
                 batch, heads = max(1, TOKENS // seq), WIDTH // head_dim
                 qkv = inputs(batch, heads, seq, head_dim)
-                own, others = kernels.forward(causal), peers(causal, seq)
+                own = kernels.published("forward", seq, causal)
+                others = peers(causal, seq)
                 entries = measure(run, "forward", own, others, qkv, causal)
                 times = {entry["kernel"]: entry["seconds"] for entry in entries}
                 for entry in entries:
@@ -118,14 +119,14 @@ def head(run: Run) -> None:
 
     A call is short here: without a graph it would be Python's time.
     """
+    flash = kernels.BACKENDS["sdpa-flash"]
     for head_dim in HEAD_DIMS_OF_ONE:
         for seq in SEQS:
-            own = kernels.one_head()
-            own[kernels.path("flash2")] = kernels.snippet("flash2").attention
-            flash = kernels.sdpa(kernels.BACKENDS["sdpa-flash"])
+            own = kernels.published("head", seq)
+            others = {"sdpa-flash": partial(kernels.sdpa, flash)}
             qkv = inputs(1, 1, seq, head_dim)
-            others = {"sdpa-flash": lambda flash=flash: flash}
-            run.add("head", measure(run, "head", own, others, qkv, False, True), tflops)
+            entries = measure(run, "head", own, others, qkv, False, captured=True)
+            run.add("head", entries, tflops)
 
 
 def tflops(entry: dict[str, Any]) -> str:

@@ -5,7 +5,6 @@ import importlib.util
 from collections.abc import Callable
 from functools import partial
 from importlib import metadata
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -17,18 +16,24 @@ from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 Tensor = torch.Tensor
 Attention = Callable[[Tensor, Tensor, Tensor], Any]
 
-# On [batch, heads, seq, head_dim], and whether each takes causal.
-FORWARD = {
-    "flash2": False,
-    "flash2_causal": True,
-    "flash2_tuned": True,
-    "flash2_descriptors": True,
-    "flash2_persistent": True,
+BATCHED = (
+    "flash2",
+    "flash2_causal",
+    "flash2_tuned",
+    "flash2_descriptors",
+    "flash2_persistent",
+)
+ONE_HEAD = ("flash1", "flash2_single_head")  # they take [seq, head_dim]
+NOT_CAUSAL = ("flash2", *ONE_HEAD)
+# The published files that each part of the record measures.
+NAMES: dict[str, tuple[str, ...]] = {
+    "forward": ("naive", *BATCHED),
+    "head": ("naive", *ONE_HEAD, "flash2"),
+    "decode": (),
+    "memory": ("naive", *ONE_HEAD, *BATCHED),
 }
-# On [seq, head_dim].
-ONE_HEAD = ("flash1", "flash2_single_head")
-# For one query against a long cache.
-DECODE: tuple[str, ...] = ()
+# Longer, its score matrices do not fit, or leave no room for anything else.
+LONGEST = {("forward", "naive"): 8192, ("memory", "naive"): 65536}
 BACKENDS = {
     "sdpa-flash": SDPBackend.FLASH_ATTENTION,
     "sdpa-efficient": SDPBackend.EFFICIENT_ATTENTION,
@@ -36,32 +41,29 @@ BACKENDS = {
 }
 
 
-def snippet(name: str) -> ModuleType:
-    """A published file of the part."""
-    return importlib.import_module(f"snippets.attention.{name}")
-
-
 def path(name: str) -> str:
     """How the record calls a published file."""
     return f"attention/{name}.py"
 
 
-def forward(causal: bool) -> dict[str, Attention]:
-    """The published kernels on batches of heads, by the path of the file."""
-    return {
-        path(name): partial(snippet(name).attention, **({"causal": True} * causal))
-        for name, takes_causal in FORWARD.items()
-        if takes_causal or not causal
-    }
+def published(part: str, seq: int, causal: bool = False) -> dict[str, Attention]:
+    """The kernels of a part that take such a shape, by the path of the file."""
+    found: dict[str, Attention] = {}
+    for name in NAMES[part]:
+        attention = importlib.import_module(f"snippets.attention.{name}").attention
+        if seq > LONGEST.get((part, name), seq) or (causal and name in NOT_CAUSAL):
+            continue
+        if name in ONE_HEAD:
+            attention = partial(one_head, attention)
+        elif causal:
+            attention = partial(attention, causal=True)
+        found[path(name)] = attention
+    return found
 
 
-def one_head() -> dict[str, Attention]:
-    """The published kernels that take a single head, made to take [1, 1, seq, dim]."""
-
-    def call(module: ModuleType, q: Tensor, k: Tensor, v: Tensor) -> Any:
-        return module.attention(q[0, 0], k[0, 0], v[0, 0])
-
-    return {path(name): partial(call, snippet(name)) for name in ONE_HEAD}
+def one_head(attention: Attention, q: Tensor, k: Tensor, v: Tensor) -> Any:
+    """Give a batch of one head to a kernel that takes [seq, head_dim]."""
+    return attention(q[0, 0], k[0, 0], v[0, 0])
 
 
 def sdpa(backend: SDPBackend, **options: Any) -> Attention:

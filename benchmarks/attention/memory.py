@@ -29,7 +29,7 @@ def memory(run: Run) -> None:
         qkv = inputs(1, 1, seq, HEAD_DIM)
         shape = {"head_dim": HEAD_DIM, "seq": seq}
         entries = []
-        for name, call in (kernels.forward(False) | kernels.one_head()).items():
+        for name, call in kernels.published("memory", seq).items():
             with run.attempt("memory", name, False, **shape):
                 entries.append(entry(name, shape, peak(call, qkv)))
         run.add("memory", entries, lambda entry: f"{entry['bytes'] / 1e6:.3g} MB")

@@ -14,14 +14,7 @@ from benchmarks import timing
 from benchmarks.attention import kernels
 from verified_docs.records import Environment
 
-PARTS = ("forward", "head", "decode", "memory")
-# The published files that each part measures.
-NAMES = {
-    "forward": tuple(kernels.FORWARD),
-    "head": ("flash2", *kernels.ONE_HEAD),
-    "decode": kernels.DECODE,
-    "memory": (*kernels.FORWARD, *kernels.ONE_HEAD),
-}
+PARTS = tuple(kernels.NAMES)
 
 
 class Wrong(Exception):
@@ -125,7 +118,7 @@ class Run:
 
 def hashes(part: str) -> dict[str, str]:
     """SHA-256 of the files that a part measures."""
-    names = [f"snippets/{kernels.path(name)}" for name in NAMES[part]]
+    names = [f"snippets/{kernels.path(name)}" for name in kernels.NAMES[part]]
     return {name: timing.sha256(name) for name in names}
 
 

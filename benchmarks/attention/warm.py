@@ -16,8 +16,7 @@ import torch
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
-from benchmarks.attention import decode, forward, kernels, memory
-from benchmarks.attention.run import NAMES
+from benchmarks.attention import decode, forward, kernels
 
 Task = Callable[[], object]
 
@@ -44,12 +43,12 @@ def own(part: str, name: str, head_dim: int, causal: bool) -> None:
         shape = 1, decode.HEADS, 1, head_dim
         q = torch.empty(shape, device="cuda", dtype=torch.bfloat16)
         k = q.new_empty(1, decode.KV_HEADS, 1024, head_dim)
-        decode.own()[kernels.path(name)]()(q, k, k)
+        qkv = q, k, k
     else:
         # One head is another kernel: Triton makes a constant of an argument 1.
         heads = forward.WIDTH // head_dim if part == "forward" else 1
-        known = kernels.forward(causal) | kernels.one_head()
-        known[kernels.path(name)](*forward.inputs(1, heads, 512, head_dim))
+        qkv = forward.inputs(1, heads, 512, head_dim)
+    kernels.published(part, 512, causal)[kernels.path(name)](*qkv)
 
 
 def flex_forward(head_dim: int, causal: bool, seq: int) -> None:
@@ -71,17 +70,14 @@ def tasks(parts: tuple[str, ...]) -> Iterator[tuple[str, Task]]:
     masks = (False, True)
     if "forward" in parts:
         for head_dim in reversed(forward.HEAD_DIMS):
-            for name, takes_causal in kernels.FORWARD.items():
-                for causal in masks if takes_causal else (False,):
+            for name, causal in itertools.product(kernels.NAMES["forward"], masks):
+                if not (causal and name in kernels.NOT_CAUSAL):
                     yield name, partial(own, "forward", name, head_dim, causal)
-    single = {"head": forward.HEAD_DIMS_OF_ONE, "memory": (memory.HEAD_DIM,)}
-    for part, head_dims in single.items():
-        if part in parts:
-            for name, head_dim in itertools.product(NAMES[part], head_dims):
-                yield name, partial(own, part, name, head_dim, False)
+    few = {"head": forward.HEAD_DIMS_OF_ONE, "decode": (128,), "memory": (128,)}
+    for part in set(few) & set(parts):
+        for name, head_dim in itertools.product(kernels.NAMES[part], few[part]):
+            yield name, partial(own, part, name, head_dim, False)
     if "decode" in parts:
-        for name in kernels.DECODE:
-            yield name, partial(own, "decode", name, decode.HEAD_DIM, False)
         for batch in decode.BATCHES:
             for seq in decode.SEQS:
                 yield "flex_attention", partial(flex_decode, batch, seq)

@@ -1,7 +1,6 @@
 """The attention benchmark, as far as it goes without a GPU."""
 
 import contextlib
-import importlib
 import json
 import pickle
 from functools import partial
@@ -13,7 +12,7 @@ import torch
 
 from benchmarks import timing
 from benchmarks.attention import decode, forward, kernels, memory, warm
-from benchmarks.attention.run import NAMES, PARTS, Disagree, Run, Wrong, check, hashes
+from benchmarks.attention.run import PARTS, Disagree, Run, Wrong, check, first, hashes
 from tests.machinery.repository import ROOT
 from verified_docs import records
 from verified_docs.records import Environment
@@ -63,7 +62,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(forward, "TUNED_AT", 32)
     own = "attention/flash2_causal.py"
     monkeypatch.setattr(
-        kernels, "forward", lambda causal: {own: partial(attention, causal=causal)}
+        kernels,
+        "published",
+        lambda part, seq, causal=False: {own: partial(attention, causal=causal)},
     )
     monkeypatch.setattr(
         forward,
@@ -127,9 +128,6 @@ def test_decode(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     size = 2 * 3 * decode.KV_HEADS * 64 * decode.HEAD_DIM * 2
     monkeypatch.setattr(decode, "ROUND", size + 1)
     monkeypatch.setattr(
-        decode, "own", lambda: {"attention/split_kv.py": lambda: attention}
-    )
-    monkeypatch.setattr(
         decode,
         "peers",
         lambda seq: {
@@ -141,7 +139,7 @@ def test_decode(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     decode.decode(run, copy=float(size))
     assert not run.failures
     assert run.record["decode"][2] == {
-        "kernel": "attention/split_kv.py",
+        "kernel": "attention/flash2_causal.py",
         "dtype": "bfloat16",
         "batch": 3,
         "heads": 32,
@@ -160,7 +158,6 @@ def test_decode(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "SEQS", (16,))
     monkeypatch.setattr(memory, "peak", lambda call, qkv: call(*qkv)[0].nbytes)
-    monkeypatch.setattr(kernels, "one_head", dict)
     memory.memory(run)
     assert run.record["memory"] == [
         {
@@ -179,7 +176,7 @@ def test_a_failure_is_kept_and_leaves_the_record_as_it_was(
     assert Run(run.path.parent, ENVIRONMENT, PARTS).finish() == 0
     before = run.path.read_bytes()
     broken = {"attention/flash2.py": refuse}
-    monkeypatch.setattr(kernels, "forward", lambda causal: broken)
+    monkeypatch.setattr(kernels, "published", lambda part, seq, causal: broken)
     monkeypatch.setattr(
         forward,
         "peers",
@@ -279,15 +276,25 @@ def test_the_shapes_are_those_of_the_protocol() -> None:
     assert largest * decode.HEAD_DIM * 2 <= 40e9
 
 
-def test_every_kernel_of_the_lists_is_published() -> None:
-    for name in {name for part in PARTS for name in NAMES[part]}:
-        module = importlib.import_module(f"snippets.attention.{name}")
-        assert callable(module.attention)
+def test_the_kernels_of_each_part_take_its_shapes() -> None:
+    for part in PARTS:
+        found = kernels.published(part, 512)
+        assert list(found) == [kernels.path(name) for name in kernels.NAMES[part]]
+        causal = kernels.published(part, 512, causal=True)
+        assert set(found) - set(causal) <= {kernels.path(n) for n in kernels.NOT_CAUSAL}
+    long = kernels.published("forward", 32768, causal=True)
+    assert "attention/flash2_causal.py" in long
+    assert "attention/naive.py" not in long
+    q, k, v = torch.randn(3, 1, 1, 40, 16)
+    for causal in (False, True):
+        for part in ("forward", "memory"):
+            for call in kernels.published(part, 40, causal).values():
+                check(first(call(q, k, v)), q, k, v, causal)
 
 
 def test_what_is_compiled_beforehand_can_be_sent_to_a_process() -> None:
     every = list(warm.tasks(PARTS))
-    assert {name for name, _ in every} >= {"flex_attention", *kernels.FORWARD}
+    assert {name for name, _ in every} >= {"flex_attention", *kernels.BATCHED}
     assert list(warm.tasks(())) == []
     pickle.dumps(every)
 
