@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -37,6 +37,8 @@ class Grid:
     columns: list[Any]
     values: dict[tuple[str, Any], float]
     stale: set[str]
+    # Whose value it is, where a cell has the best of several.
+    names: dict[tuple[str, Any], str] = field(default_factory=dict)
 
     def label(self, row: str) -> str:
         """The row's name, marked if it is stale."""

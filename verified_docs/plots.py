@@ -27,7 +27,7 @@ from verified_docs.figures import (
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "ceiling"}
 PLOT |= {"x_scale", "y_scale", "x_label", "y_label"}
-TABLE = SHARED | {"rows", "columns", "value"}
+TABLE = SHARED | {"rows", "columns", "value", "best"}
 
 
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
@@ -54,13 +54,21 @@ def grid(
     """What the record has for the options; None if nothing. Raises FigureError.
 
     Measurements lie in the record's list `measurements`, or in the one named `part`.
+    With the option `best: kernel`, a cell has the largest value of several kernels.
     """
     record = evidence.data(options["record"])
     where = dict(options.get("where") or {})
     if "part" in options:
         where["part"] = options["part"]
-    found = select(record, where, row, column, value) if record else []
+    best = options.get("best")
+    keys = [row, column, value, *([best] if best else [])]
+    found = select(record, where, *keys) if record else []
     only = [str(name) for name in options.get("only") or ()]
+    names: dict[tuple[str, Any], str] = {}
+    if best:
+        found = _best([item for item in found if str(item[best]) in only], *keys[:3])
+        names = {(str(item[row]), item[column]): str(item[best]) for item in found}
+        only = []
     rows = list(dict.fromkeys(str(item[row]) for item in found))
     rows = [name for name in only or rows if name in rows]
     values: dict[tuple[str, Any], float] = {}
@@ -78,9 +86,23 @@ def grid(
         return None
     columns = sorted({column for _, column in values})
     stale = {
-        name for name in rows if stale_measurement(evidence, options["record"], name)
+        name
+        for name in {*rows, *names.values()}
+        if stale_measurement(evidence, options["record"], name)
     }
-    return Grid(rows, columns, values, stale)
+    return Grid(rows, columns, values, stale, names)
+
+
+def _best(
+    found: list[dict[str, Any]], row: str, column: str, value: str
+) -> list[dict[str, Any]]:
+    """Of the measurements of each cell the one with the largest value."""
+    cells: dict[tuple[Any, Any], dict[str, Any]] = {}
+    for item in found:
+        key = (item[row], item[column])
+        if key not in cells or item[value] > cells[key][value]:
+            cells[key] = item
+    return list(cells.values())
 
 
 def table(evidence: Evidence, body: str) -> str:
@@ -89,6 +111,8 @@ def table(evidence: Evidence, body: str) -> str:
     form = options.get("format", "")
     _known(form)
     title = str(options.get("title", ""))
+    if "best" in options and not options.get("only"):
+        raise FigureError("with best it needs the option 'only': of whom")
     found = grid(
         evidence, options, options["rows"], options["columns"], options["value"]
     )
@@ -153,13 +177,7 @@ def _table(found: Grid, rows: str, columns: str, form: str, title: str) -> str:
     head = "".join(f'<th scope="col">{number(c)}</th>' for c in found.columns)
     body = ""
     for row in found.rows:
-        cells = (found.values.get((row, column)) for column in found.columns)
-        shown = "".join(
-            "<td>not measured</td>"
-            if value is None
-            else f"<td>{escape(render(value, form))}</td>"
-            for value in cells
-        )
+        shown = "".join(_cell(found, (row, column), form) for column in found.columns)
         body += (
             f'<tr><th scope="row"><code>{escape(found.label(row))}</code></th>'
             f"{shown}</tr>"
@@ -170,6 +188,18 @@ def _table(found: Grid, rows: str, columns: str, form: str, title: str) -> str:
         f'<th scope="col">{corner}</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
+
+
+def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
+    if key not in found.values:
+        return "<td>not measured</td>"
+    shown = escape(render(found.values[key], form))
+    if key in found.names:
+        name = found.names[key]
+        stem = name.rpartition("/")[2].removesuffix(".py")
+        mark = " (stale)" if name in found.stale else ""
+        shown = f"<code>{escape(stem)}</code>{mark} {shown}"
+    return f"<td>{shown}</td>"
 
 
 def _ceiling(evidence: Evidence, options: dict[str, Any]) -> tuple[float, str] | None:

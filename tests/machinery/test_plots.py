@@ -202,6 +202,43 @@ def test_a_table(repository: Repository) -> None:
     ]
 
 
+BEST = TABLE + "best: kernel\nonly: [softmax/online.py, softmax/three_pass.py]\n"
+
+
+def test_the_best_of_several(repository: Repository) -> None:
+    found = measurements() + [
+        {
+            "kernel": kernel,
+            "dtype": "float32",
+            "cols": 128,
+            "fraction_of_copy": fraction,
+        }
+        for kernel, fraction in (("softmax/three_pass.py", 0.6), ("elsewhere", 0.9))
+    ]
+    repository.measure(found)
+    body = BEST.replace("rows: kernel", "rows: dtype")
+    table = ET.fromstring(plots.table(repository.evidence(), body))
+    rows = [["".join(c.itertext()) for c in row] for row in table.iter("tr")]
+    assert rows == [
+        ["dtype \\ cols", "128", "1,024", "1,048,576"],
+        ["float32", "three_pass 60\u00a0%", "online 75\u00a0%", "online 100\u00a0%"],
+    ]
+    path = repository.root / "snippets/softmax/three_pass.py"
+    path.write_bytes(path.read_bytes() + b"\n")
+    text = plots.table(repository.evidence(), body)
+    assert "<code>three_pass (stale)</code> 60" in text
+    assert "<code>online</code>" in text
+
+
+def test_the_best_is_of_some_that_are_named(repository: Repository) -> None:
+    with pytest.raises(FigureError, match="with best it needs the option 'only'"):
+        plots.table(repository.evidence(), TABLE + "best: kernel\n")
+    with pytest.raises(FigureError, match="no measurement has 'kernle'"):
+        plots.table(repository.evidence(), BEST.replace("best: k", "best: kernle #"))
+    body = BEST.partition("only")[0] + "only: [nobody]\n"
+    assert "not yet measured" in plots.table(repository.evidence(), body)
+
+
 def test_nothing_measured_is_said(tmp_path: Path) -> None:
     evidence = Repository(tmp_path).evidence()
     for shown in (plots.plot(evidence, PLOT, "p"), plots.table(evidence, TABLE)):
