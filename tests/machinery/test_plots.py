@@ -226,7 +226,7 @@ def test_the_best_of_several(repository: Repository) -> None:
     path = repository.root / "snippets/softmax/three_pass.py"
     path.write_bytes(path.read_bytes() + b"\n")
     text = plots.table(repository.evidence(), body)
-    assert "<code>three_pass (stale)</code> 60" in text
+    assert "<code>three_pass</code> (stale) 60" in text
     assert "<code>online</code>" in text
 
 
