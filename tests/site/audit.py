@@ -14,9 +14,9 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from tests.site.conftest import AXE
 from tests.site.server import SITE, pages, serve
-from tests.site.test_pages import WEIGHT, weigh
+from tests.site.test_pages import WEIGHT
+from tests.site.visit import Visit
 
 ROOT = Path(__file__).parents[2]
 BUILD_SECONDS = 30
@@ -73,16 +73,14 @@ def main() -> int:
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
             for path in pages():
-                page = browser.new_page()
-                weight = weigh(page, address + path)
-                page.add_script_tag(path=AXE)
-                found = page.evaluate("axe.run().then(r => r.violations.length)")
+                visit = Visit(browser, address + path)
+                found = len(visit.axe())
                 show(
                     path or "home",
-                    f"{weight / 1000:.0f} kB, axe {found}",
-                    weight <= WEIGHT and not found,
+                    f"{visit.weight / 1000:.0f} kB, axe {found}",
+                    visit.weight <= WEIGHT and not found,
                 )
-                page.close()
+                visit.context.close()
             browser.close()
         for path in AUDITED:
             scores = lighthouse(address + path)

@@ -3,14 +3,12 @@
 import os
 import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
 
-from tests.site.server import serve
-
-AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
+from tests.site.server import pages, serve
+from tests.site.visit import DESKTOP, Visit
 
 
 @pytest.fixture(scope="session")
@@ -38,9 +36,19 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture(scope="session", params=pages(), ids=lambda path: path or "home")
+def visit(
+    request: pytest.FixtureRequest, browser: Browser, address: str
+) -> Iterator[Visit]:
+    """Every page of the site, loaded once for all tests that take it as it is."""
+    visit = Visit(browser, address + request.param)
+    yield visit
+    visit.context.close()
+
+
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = browser.new_context(viewport=DESKTOP)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
     yield context
     context.close()

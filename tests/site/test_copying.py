@@ -1,36 +1,60 @@
 """What the reader copies or downloads is what the files hold, byte for byte."""
 
 import base64
+import functools
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bs4 import BeautifulSoup
-from playwright.sync_api import Locator, Page
+from bs4 import BeautifulSoup, SoupStrainer
+from playwright.sync_api import Page
 
 from tests.site.server import SITE, pages
+from tests.site.visit import Visit
 from verified_docs import snippets
 
 SNIPPETS = Path(__file__).parents[2] / "snippets"
+ALONE = Path(__file__).with_name("alone.py")
+
+# Press every copy button and read the clipboard each time: [data of the figure, text,
+# action of the button, what was copied]. What is seen must be what a pointer meets.
+PRESS_ALL = """async () => {
+    const copied = [];
+    for (const button of document.querySelectorAll("button[data-copy]")) {
+        const name = button.ariaLabel;
+        button.scrollIntoView({ block: "center", behavior: "instant" });
+        const { x, y, width, height } = button.getBoundingClientRect();
+        const met = document.elementFromPoint(x + width / 2, y + height / 2);
+        if (button.checkVisibility() && met !== button) {
+            throw new Error(`${name}: under ${met?.outerHTML}`);
+        }
+        await navigator.clipboard.writeText("nothing was copied");
+        button.click();
+        const patience = performance.now() + 5000;
+        while (!button.dataset.state) {
+            await new Promise(requestAnimationFrame);
+            if (performance.now() > patience) throw new Error(`${name}: no answer`);
+        }
+        const figure = button.closest("figure");
+        const text = figure.querySelector("pre code").textContent;
+        const found = await navigator.clipboard.readText();
+        copied.push([{ ...figure.dataset }, text, button.dataset.copy, found]);
+    }
+    return copied;
+}"""
 
 
-def copied(page: Page, button: Locator) -> str:
-    """Press a copy button and read the clipboard."""
-    page.evaluate("navigator.clipboard.writeText('nothing was copied')")
-    button.click()
-    page.wait_for_function(
-        "navigator.clipboard.readText().then(text => text != 'nothing was copied')"
-    )
-    return page.evaluate("navigator.clipboard.readText()")
-
-
+@functools.cache
 def embedded() -> dict[tuple[str, str], bytes]:
     """Every file that a page offers as a download: (page, file) -> bytes."""
-    found = {}
+    found: dict[tuple[str, str], bytes] = {}
+    figures = SoupStrainer("figure", attrs={"data-snippet": True})
     for path in pages():
-        html = BeautifulSoup((SITE / path / "index.html").read_bytes(), "html.parser")
+        text = (SITE / path / "index.html").read_text(encoding="utf-8")
+        html = BeautifulSoup(text, "html.parser", parse_only=figures)
         for figure in html.select("figure.snippet[data-snippet]"):
             link = figure.select_one("a[download]")
             data = base64.b64decode(link["href"].partition(",")[2])
@@ -39,25 +63,36 @@ def embedded() -> dict[tuple[str, str], bytes]:
     return found
 
 
-@pytest.mark.parametrize("path", pages())
-def test_copy_buttons(page: Page, address: str, path: str) -> None:
-    page.goto(address + path)
-    page.wait_for_load_state("networkidle")
-    # A folded answer may hold a block.
-    page.evaluate("""document.querySelectorAll('details:not(.badge)')
-        .forEach(details => details.open = true)""")
-    for figure in page.locator("figure.snippet[data-snippet]:visible").all():
-        name = figure.get_attribute("data-snippet")
-        section = figure.get_attribute("data-section")
-        reference = f"{name}:{section}" if section else name
-        _, expected = snippets.resolve(SNIPPETS, reference)
-        block = figure.locator("button[data-copy=block]")
-        assert copied(page, block) == expected.text
-        file = figure.locator("button[data-copy=file]")
-        assert copied(page, file).encode() == (SNIPPETS / name).read_bytes()
-    for figure in page.locator("figure.snippet.diff:visible").all():
-        text = copied(page, figure.locator("button[data-copy=block]"))
-        assert text == figure.locator("pre code").text_content()
+@pytest.fixture(scope="session")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen]:
+    """The process of alone.py, away from the repository."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+    with subprocess.Popen(
+        [sys.executable, "-I", ALONE],
+        cwd=tmp_path_factory.mktemp("elsewhere"),
+        env=kept | {"TRITON_INTERPRET": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+    ) as process:
+        yield process
+
+
+def test_copy_buttons(visit: Visit) -> None:
+    visit.unfold()  # An answer may hold a block.
+    for figure, text, action, copied in visit.page.evaluate(PRESS_ALL):
+        if name := figure.get("snippet"):
+            section = figure["section"]
+            _, shown = snippets.resolve(SNIPPETS, f"{name}:{section}".rstrip(":"))
+            file = (SNIPPETS / name).read_bytes().decode()
+            assert copied == {"block": shown.text, "file": file}[action], name
+        elif figure.get("language") == "console":
+            lines = text.splitlines(keepends=True)
+            commands = [line[2:] for line in lines if line.startswith("$ ")]
+            assert copied == "".join(commands)
+        else:
+            assert copied == text
 
 
 def test_copying_is_announced(page: Page, address: str) -> None:
@@ -86,18 +121,16 @@ def test_pages_offer_every_snippet_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("name", snippets.names(SNIPPETS))
-def test_file_from_the_page_runs_alone(name: str, tmp_path: Path) -> None:
+def test_file_from_the_page_runs_alone(
+    name: str, runner: subprocess.Popen, tmp_path: Path
+) -> None:
     """In an empty folder, from the HTML of the page, under the interpreter."""
     data = next(data for (_, offered), data in embedded().items() if offered == name)
-    (tmp_path / "copied.py").write_bytes(data)
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    run = subprocess.run(
-        [sys.executable, "-I", "copied.py"],
-        cwd=tmp_path,
-        env=kept | {"TRITON_INTERPRET": "1"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.strip()
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    (folder / "copied.py").write_bytes(data)
+    print(folder, file=runner.stdin)
+    exit_code = runner.stdout.readline().strip()
+    output = (tmp_path / "output.txt").read_text()
+    assert exit_code == "0", output
+    assert output.strip()

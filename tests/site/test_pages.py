@@ -3,87 +3,49 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-import pytest
-from playwright.sync_api import Browser, Page, Request
-
-from tests.site.conftest import AXE
 from tests.site.server import pages
+from tests.site.visit import COLOUR_RULES, DESKTOP, PHONE, Visit
 
 WEIGHT = 350_000  # bytes over the wire, everything that a first visit fetches
 
 
-def weigh(page: Page, url: str) -> int:
-    """Bytes over the wire of a first visit."""
-    requests: list[Request] = []
-    page.on("request", lambda request: requests.append(request))
-    page.goto(url, wait_until="networkidle")
-    sizes = [r.sizes() for r in requests if urlsplit(r.url).netloc]
-    return sum(s["responseBodySize"] + s["responseHeadersSize"] for s in sizes)
-
-
-@pytest.mark.parametrize("path", pages())
-def test_quiet_and_light(page: Page, address: str, path: str) -> None:
-    messages: list[str] = []
-    requests: list[Request] = []
-    page.on("console", lambda message: messages.append(message.text))
-    page.on("pageerror", lambda error: messages.append(str(error)))
-    page.on("request", lambda request: requests.append(request))
-
-    weight = weigh(page, address + path)
-
-    assert messages == []
-    hosts = {urlsplit(request.url).netloc for request in requests} - {""}
+def test_quiet_and_light(visit: Visit, address: str) -> None:
+    assert visit.messages == []
+    hosts = {urlsplit(request.url).netloc for request in visit.requests} - {""}
     assert hosts == {urlsplit(address).netloc}
-    failed = [r.url for r in requests if (a := r.response()) and a.status >= 400]
-    assert failed == []
-    assert weight <= WEIGHT
+    answers = [request.response() for request in visit.requests]
+    assert [a.url for a in answers if a and a.status >= 400] == []
+    assert visit.weight <= WEIGHT
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("path", pages())
-def test_axe_finds_nothing(
-    browser: Browser, address: str, path: str, scheme: str
-) -> None:
-    context = browser.new_context(
-        color_scheme=scheme, viewport={"width": 1280, "height": 900}
-    )
-    page = context.new_page()
-    page.goto(address + path, wait_until="load")
-    # What is folded is read too.
-    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    page.add_script_tag(path=AXE)
-    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    context.close()
-    assert [
-        (violation["id"], node["target"], node["failureSummary"])
-        for violation in result["violations"]
-        for node in violation["nodes"]
-    ] == []
+def test_axe_finds_nothing_in_the_light_scheme(visit: Visit) -> None:
+    visit.switch("light")
+    assert visit.axe() == []
 
 
-@pytest.mark.parametrize("path", pages())
-def test_fits_a_phone(browser: Browser, address: str, path: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844})
-    page = context.new_page()
-    page.goto(address + path, wait_until="load")
-    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    width = page.evaluate("document.documentElement.scrollWidth")
-    context.close()
-    assert width <= 390
+def test_axe_finds_nothing_in_the_dark_scheme(visit: Visit) -> None:
+    visit.switch("dark")
+    assert visit.axe(COLOUR_RULES) == []
 
 
-@pytest.mark.parametrize("path", pages())
-def test_math_is_rendered_and_readable(page: Page, address: str, path: str) -> None:
-    page.goto(address + path)
-    text = page.inner_text("article")
+def test_fits_a_phone(visit: Visit) -> None:
+    visit.unfold()
+    visit.page.set_viewport_size(PHONE)
+    width = visit.page.evaluate("document.documentElement.scrollWidth")
+    visit.page.set_viewport_size(DESKTOP)
+    assert width <= PHONE["width"]
+
+
+def test_math_is_rendered_and_readable(visit: Visit) -> None:
+    text = visit.page.inner_text("article")
     assert "\\(" not in text
     assert "$$" not in text
     # Every formula carries MathML, which is what a screen reader speaks.
-    formulas = page.locator(".katex").count()
-    assert page.locator(".katex math").count() == formulas
+    formulas = visit.page.locator(".katex").count()
+    assert visit.page.locator(".katex math").count() == formulas
 
 
-def test_every_page_of_the_sources_was_built(address: str) -> None:
+def test_every_page_of_the_sources_was_built() -> None:
     docs = Path(__file__).parents[2] / "docs"
     sources = {
         str(p.relative_to(docs).with_suffix("")).removesuffix("index")

@@ -33,6 +33,7 @@ function speaker() {
 
 async function copy(button) {
   button.dataset.label ??= button.textContent;
+  button.dataset.name ??= button.ariaLabel;
   let state = "done";
   try {
     await navigator.clipboard.writeText(textFor(button));
@@ -42,10 +43,13 @@ async function copy(button) {
   const message = state === "done" ? "Copied" : "Could not copy";
   button.dataset.state = state;
   button.textContent = message;
-  speaker().textContent = `${message}: ${button.getAttribute("aria-label")}`;
+  // Speech commands name a button by what it shows.
+  button.ariaLabel = `${message}: ${button.dataset.name}`;
+  speaker().textContent = button.ariaLabel;
   clearTimeout(Number(button.dataset.timer));
   button.dataset.timer = setTimeout(() => {
     button.textContent = button.dataset.label;
+    button.ariaLabel = button.dataset.name;
     delete button.dataset.state;
     speaker().textContent = "";
   }, SHOWN_FOR);
