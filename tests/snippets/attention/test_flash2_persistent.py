@@ -1,0 +1,124 @@
+"""Tests of snippets/attention/flash2_persistent.py."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import pytest
+import torch
+
+from snippets.attention import flash2_persistent
+from tests.mutations import Mutation
+from tests.snippets.attention.cases import (
+    CAUSAL_MUTATIONS,
+    AttentionTests,
+    baseline,
+    qkv,
+    reference,
+)
+from tests.snippets.attention.tuning import tuned_to, with_blocks
+
+
+class TestFlash2Persistent(AttentionTests):
+    attention = staticmethod(with_blocks(flash2_persistent))
+    positive_scale = True
+    aligned = True
+    head_dims = (16, 32, 40, 64, 96, 128, 160, 192, 224, 256)
+    blocks = (
+        {"block_m": 16, "block_n": 16},
+        {"block_m": 16, "block_n": 64},
+        {"block_m": 32, "block_n": 16},
+        {},
+    )
+    refused: ClassVar = {
+        "input_precision": ("bf16x3", "TF32", None),
+        "programs": (0, -1, 65537, 1.5),
+    }
+
+    def test_refuses_other_strides(self, device: str) -> None:
+        q, k, v = self.inputs(20, 20, device, dtype=torch.float16)
+        for wrong in (
+            lambda x: x.mT.contiguous().mT,
+            lambda x: x.repeat_interleave(2, dim=-1)[..., ::2],
+            lambda x: torch.cat([x, x[..., :1]], dim=-1)[..., :16],
+            lambda x: torch.cat([x.flatten()[:1], x.flatten()])[1:].view(x.shape),
+        ):
+            for at, argument in enumerate("qkv"):
+                tensors = [q, k, v]
+                tensors[at] = wrong(tensors[at])
+                with pytest.raises(ValueError, match=f"^{argument} .*16 bytes"):
+                    self.run(*tensors)
+
+    def test_refuses_rows_that_are_not_aligned(self, device: str) -> None:
+        inputs = self.inputs(3, 5, device, head_dim=12, dtype=torch.float16)
+        with pytest.raises(ValueError, match=r"^q has head_dim 12; .*16 bytes"):
+            self.run(*inputs)
+
+    @pytest.mark.parametrize("programs", [1, 3, 1000])
+    def test_any_number_of_programs(
+        self, programs: int, causal: bool, device: str, check_accuracy: Callable
+    ) -> None:
+        inputs = self.inputs(70, 50, device)
+        self.check(
+            *inputs,
+            check_accuracy,
+            causal=causal,
+            blocks={**self.blocks[0], "programs": programs},
+        )
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_what_the_autotuner_chooses(
+    head_dim: int, device: str, check_accuracy: Callable
+) -> None:
+    inputs = qkv((1, 8), (1, 2), 500, 700, head_dim, torch.bfloat16, device)
+    (o, _), config = tuned_to(flash2_persistent, *inputs, causal=True)
+    assert config in flash2_persistent.CONFIGS
+    expected, own = (f(*inputs, causal=True)[0] for f in (reference, baseline))
+    check_accuracy(o, expected, own)
+
+
+MUTATIONS = [
+    *(m for m in CAUSAL_MUTATIONS if "seen, s" not in m.old),
+    Mutation(
+        "blocks * batch_heads, tl.num_programs(0)",
+        "blocks * batch_heads, 10**9",
+        "one tile for each program",
+    ),
+    Mutation(
+        "blocks * batch_heads, tl.num_programs(0)",
+        "blocks * heads, tl.num_programs(0)",
+        "the first batch only",
+    ),
+    Mutation(
+        "tl.program_id(0), blocks",
+        "tl.program_id(0) + 1, blocks",
+        "the first tile is lost",
+    ),
+    Mutation(
+        "block = tile % blocks",
+        "block = tl.program_id(0) % blocks",
+        "one block for each program",
+    ),
+    Mutation(
+        "head = tile // blocks % heads",
+        "head = tl.program_id(0) // blocks % heads",
+        "one head for each program",
+    ),
+    Mutation(
+        "programs not in range(1, 65537)",
+        "programs < 1",
+        "any number of programs",
+        may_not_compile=True,
+    ),
+    Mutation(
+        "m_i = tl.full",
+        "m_i = m_i if tile > tl.program_id(0) else tl.full",
+        "the maximum of the last tile stays",
+    ),
+    Mutation(
+        "l_i = tl.zeros",
+        "l_i = l_i if tile > tl.program_id(0) else tl.zeros",
+        "the sum of the last tile stays",
+    ),
+]

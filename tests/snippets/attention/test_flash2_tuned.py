@@ -1,0 +1,102 @@
+"""Tests of snippets/attention/flash2_tuned.py."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import pytest
+import torch
+
+from snippets.attention import flash2_tuned
+from tests.mutations import Mutation
+from tests.snippets.attention.cases import (
+    CAUSAL_MUTATIONS,
+    FINISH_MUTATIONS,
+    HEAD_MUTATIONS,
+    POINTER_MUTATIONS,
+    AttentionTests,
+    baseline,
+    qkv,
+    reference,
+)
+from tests.snippets.attention.tuning import tuned_to, with_blocks
+
+
+class TestFlash2Tuned(AttentionTests):
+    attention = staticmethod(with_blocks(flash2_tuned))
+    positive_scale = True
+    blocks = (
+        {"block_m": 16, "block_n": 16},
+        {"block_m": 16, "block_n": 64},
+        {"block_m": 32, "block_n": 16},
+        {},
+    )
+    refused: ClassVar = {"input_precision": ("bf16x3", "TF32", None)}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("head_dim", [64, 128, 256])
+def test_what_the_autotuner_chooses(
+    head_dim: int, device: str, check_accuracy: Callable
+) -> None:
+    inputs = qkv((1, 8), (1, 2), 500, 700, head_dim, torch.bfloat16, device)
+    (o, _), config = tuned_to(flash2_tuned, *inputs, causal=True)
+    assert config in flash2_tuned.CONFIGS
+    expected, own = (f(*inputs, causal=True)[0] for f in (reference, baseline))
+    check_accuracy(o, expected, own)
+
+
+MUTATIONS = [
+    *POINTER_MUTATIONS,
+    *(m for m in HEAD_MUTATIONS if "program_id" not in m.old),
+    *(m for m in CAUSAL_MUTATIONS if "seen, s" not in m.old),
+    *(m for m in FINISH_MUTATIONS if "log" not in m.old),
+    Mutation(
+        "scale * math.log2(math.e)",
+        "scale",
+        "e instead of 2",
+    ),
+    Mutation("scale * math.log2(math.e)", "scale * math.log(2)", "the inverse factor"),
+    Mutation("* LN_2", "", "lse of base 2"),
+    Mutation("* LN_2", "/ LN_2", "lse of base 2, twice"),
+    Mutation("m_i + tl.log2(l_i)", "m_i + tl.log(l_i)", "two bases in one sum"),
+    Mutation("tl.exp2(m_i - shift)", "tl.exp(m_i - shift)", "rescaled to base e"),
+    Mutation(
+        "tl.max(s, axis=1) * scale_log2",
+        "tl.max(s, axis=1)",
+        "a maximum without the scale",
+    ),
+    Mutation("tl.exp2(s * scale_log2", "tl.exp2(s", "weights without the scale"),
+    Mutation("not 0 < scale < math.inf", "not scale < math.inf", "a negative scale"),
+    Mutation("not 0 < scale < math.inf", "not 0 < scale", "an infinite scale"),
+    Mutation(
+        "(tl.program_id(0) // blocks // heads).to(tl.int64)",
+        "tl.program_id(0) // blocks // heads",
+        "batch offsets in 32 bits",
+    ),
+    Mutation(
+        "(tl.program_id(0) // blocks % heads).to(tl.int64)",
+        "tl.program_id(0) // blocks % heads",
+        "head offsets in 32 bits",
+    ),
+    Mutation(
+        "tl.program_id(0) // blocks % heads",
+        "tl.program_id(0) % heads",
+        "blocks taken for heads",
+    ),
+    Mutation(
+        "blocks - 1 - block if CAUSAL",
+        "blocks - block if CAUSAL",
+        "the first block is lost",
+    ),
+    Mutation(
+        'triton.cdiv(seq_q, config["BLOCK_M"])',
+        '(seq_q // config["BLOCK_M"])',
+        "the last rows lost",
+    ),
+    Mutation("acc = acc * alpha[:, None]", "pass", "the output is not rescaled"),
+    Mutation(
+        'shift = tl.where(m_new == float("-inf"), 0.0, m_new)',
+        "shift = m_new",
+        "no guard for scores of -inf",
+    ),
+]

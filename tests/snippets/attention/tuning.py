@@ -1,0 +1,55 @@
+"""To try an autotuned kernel with one configuration: the tests choose it, not a clock.
+
+The autotuner times every configuration once for each dtype and head_dim, and compiles
+it first: too long for every test, and its choice would change what a test tries.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+import triton
+
+
+def with_blocks(module: ModuleType) -> Callable[..., Any]:
+    """The `attention` of an autotuned file, which then takes block_m and block_n too.
+
+    Without them it runs the largest configuration of the file that suits the inputs.
+    """
+
+    @wraps(module.attention)
+    def attention(
+        q: torch.Tensor,
+        k: torch.Tensor,
+        v: torch.Tensor,
+        *,
+        block_m: int | None = None,
+        block_n: int | None = None,
+        **options: Any,
+    ) -> Any:
+        if block_m is None and q.dtype != torch.float32:
+            block_m, block_n = 128, 64
+        kernel = module.attention_kernel
+        config = kernel.configs[0]
+        if block_m is not None:
+            config = triton.Config(
+                {"BLOCK_M": block_m, "BLOCK_N": block_n},
+                num_warps=8 if block_m > 64 else 4,
+                num_stages=2,
+                pre_hook=config.pre_hook,
+            )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernel, "configs", [config])
+            return module.attention(q, k, v, **options)
+
+    return attention
+
+
+def tuned_to(module: ModuleType, *tensors: torch.Tensor, **options: Any) -> Any:
+    """Call `attention` with all configurations; (its result, the one it chose)."""
+    kernel = module.attention_kernel
+    kernel.cache.clear()
+    return module.attention(*tensors, **options), kernel.best_config
