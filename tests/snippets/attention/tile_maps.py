@@ -1,0 +1,132 @@
+"""The tile maps of the pages, drawn from traces of the published kernels.
+
+`TRITON_INTERPRET=1 python -m tests.snippets.attention.tile_maps` draws them again.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html import escape
+from itertools import groupby
+from pathlib import Path
+
+from snippets.attention import flash2_causal, flash2_window
+from tests.snippets.attention.tiles import MASKED, SKIPPED, WHOLE, Case, trace
+
+FOLDER = Path(__file__).parents[3] / "docs/assets/diagrams/attention"
+NAMES = {WHOLE: "whole", MASKED: "masked", SKIPPED: "skipped"}
+WIDTH, LEFT, SCALE = 480, (4, 264), 1.375
+HATCH = (
+    '  <defs><pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse">'
+    '<path class="t-s stroke" stroke-opacity="0.8" d="M-1,1L1,-1M0,7L7,0M6,8L8,6"/>'
+    "</pattern></defs>"
+)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One map: its title, and the call that it shows."""
+
+    title: str
+    attention: Callable
+    case: Case
+
+
+CAUSAL = flash2_causal.attention
+DIAGRAMS = {
+    "causal-tiles.svg": (
+        "Tiles that a causal launch skips, computes whole, and masks",
+        (
+            Panel("128 queries, tiles 32 by 16", CAUSAL, Case(128, 128, 32, 16)),
+            Panel("the same, tiles 16 by 32", CAUSAL, Case(128, 128, 16, 32)),
+            Panel("64 queries, 128 keys", CAUSAL, Case(64, 128, 32, 16)),
+            Panel("128 queries, 64 keys", CAUSAL, Case(128, 64, 32, 16)),
+        ),
+    ),
+    "window-tiles.svg": (
+        "Tiles that a launch with a sliding window visits",
+        tuple(
+            Panel(
+                f"window of {window} keys",
+                flash2_window.attention,
+                Case(128, 128, 16, 16, {"causal": True, "window": window}),
+            )
+            for window in (56, 20)
+        ),
+    ),
+}
+
+
+def text(x: float, y: float, words: str, size: int = 14) -> str:
+    """A line of text in the colour of the page's."""
+    return (
+        f'  <text class="ink" x="{x:g}" y="{y:g}" font-size="{size}">'
+        f"{escape(words)}</text>"
+    )
+
+
+def tile(x: float, y: float, width: float, height: float, letter: str) -> Iterator[str]:
+    """A box: filled, hatched, or empty with a dashed outline."""
+    box = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
+    if letter == WHOLE:
+        yield f'  <rect class="t-s" {box} fill-opacity="0.4"/>'
+    if letter == MASKED:
+        yield f'  <rect {box} fill="url(#hatch)"/>'
+    style = ' stroke-dasharray="3 3" stroke-opacity="0.35"' if letter == SKIPPED else ""
+    yield f'  <rect class="line" {box}{style}/>'
+
+
+def edge(case: Case, diagonal: int, x: float, y: float) -> str:
+    """The line along which the scores have column = row + diagonal."""
+    first, last = max(0, -diagonal), min(case.seq_q, case.seq_k - diagonal)
+    ends = [
+        f"{x + (row + diagonal) * SCALE:g},{y + row * SCALE:g}" for row in (first, last)
+    ]
+    return f'  <path class="accent" d="M{"L".join(ends)}"/>'
+
+
+def panel(shown: Panel, x: float, y: float) -> tuple[list[str], str]:
+    """The parts of one map whose scores begin at x, y; and what it says in words."""
+    case = shown.case
+    rows = trace(shown.attention, case)
+    found = "".join(rows)
+    counts = ", ".join(f"{found.count(x)} {NAMES[x]}" for x in NAMES)
+    parts = [text(x, y - 26, shown.title), text(x, y - 8, counts, 13)]
+    width, height = case.block_n * SCALE, case.block_m * SCALE
+    for row, letters in enumerate(rows):
+        for col, letter in enumerate(letters):
+            parts += tile(x + col * width, y + row * height, width, height, letter)
+    diagonal = case.seq_k - case.seq_q
+    parts.append(edge(case, diagonal, x, y))
+    if "window" in case.options:
+        parts.append(edge(case, diagonal - case.options["window"], x, y))
+    words = "; ".join(
+        ", ".join(f"{len(list(run))} {NAMES[x]}" for x, run in groupby(letters))
+        for letters in rows
+    )
+    return parts, f"{shown.title}: {counts}; by blocks of queries: {words}."
+
+
+def draw(title: str, panels: tuple[Panel, ...]) -> str:
+    """The SVG of some maps, two beside each other, with a legend above."""
+    parts, sentences, y = [HATCH], [], 84.0
+    for at, (letter, name) in enumerate(NAMES.items()):
+        parts += tile(4 + 150 * at, 6, 22, 22, letter)
+        parts.append(text(34 + 150 * at, 22, name))
+    for first in range(0, len(panels), 2):
+        pair = panels[first : first + 2]
+        for x, shown in zip(LEFT, pair, strict=False):
+            drawn, sentence = panel(shown, x, y)
+            parts += drawn
+            sentences.append(sentence)
+        y += max(p.case.seq_q for p in pair) * SCALE + 56
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y - 50:g}">\n'
+        f"  <title>{escape(title)}</title>\n"
+        f"  <desc>Queries from top to bottom, keys from left to right. "
+        f"{escape(' '.join(sentences))}</desc>\n" + "\n".join(parts) + "\n</svg>\n"
+    )
+
+
+if __name__ == "__main__":
+    for name, diagram in DIAGRAMS.items():
+        (FOLDER / name).write_text(draw(*diagram), encoding="utf-8")
