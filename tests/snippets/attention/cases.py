@@ -744,7 +744,8 @@ class Attention:
             for _ in range(2)
         )
         k[..., -1, :] = q[..., 0, :] * 4
-        self.check(q * 4, k, v, check_accuracy, blocks={})
+        blocks = {"block_n": 128} if "block_n" in self.blocks[0] else {}
+        self.check(q * 4, k, v, check_accuracy, blocks=blocks)
 
 
 class SingleHeadTests(Attention):
@@ -901,21 +902,25 @@ class AttentionTests(Attention):
 class WindowTests(AttentionTests):
     """Of a kernel that also takes `window`: how many keys up to its own a query sees.
 
-    The module's class adds `refused = {"window": (0, -1)}`.
+    The module's class adds `"window": (0, -1)` to `refused`.
     """
 
-    @pytest.mark.parametrize("window", [1, 5, 16, 17, 33, 1000])
-    @pytest.mark.parametrize("lengths", [(60, 60), (20, 70), (70, 20)], ids=str)
+    def test_refuses_a_window_without_causal(self, device: str) -> None:
+        q, k, v = self.inputs(3, 5, device)
+        with pytest.raises(ValueError, match=r"^causal is False; .*must be True"):
+            self.run(q, k, v, window=2)
+
+    @pytest.mark.parametrize("sizes", [(60, 60), (20, 70), (70, 20)], ids=str)
     def test_every_window(
         self,
-        window: int,
-        lengths: tuple[int, int],
+        sizes: tuple[int, int],
         device: str,
         guarded: Callable,
         check_accuracy: Callable,
     ) -> None:
-        q, k, v = (guarded(x) for x in self.inputs(*lengths, device))
-        self.check(q, k, v, check_accuracy, causal=True, window=window)
+        q, k, v = (guarded(x) for x in self.inputs(*sizes, device))
+        for window in (1, 5, 16, 17, 33, 1000):
+            self.check(q, k, v, check_accuracy, causal=True, window=window)
 
 
 # Bugs that any of these kernels may have, in the words of flash2*.py. One rung tries a
@@ -1097,6 +1102,39 @@ CAUSAL_MUTATIONS = [
         "s = s + tl.where(seen, 0.0, -1e6)",
         "a mask of -1e6: rows that see nothing leak a mean of V",
     ),
+]
+
+WINDOW_MUTATIONS = [
+    Mutation(
+        "> offs_m[:, None] + seq_k - seq_q - window",
+        ">= offs_m[:, None] + seq_k - seq_q - window",
+        "a window of one key more",
+    ),
+    Mutation(
+        "seen &= offs_n[None, :] > offs_m[:, None] + seq_k - seq_q - window",
+        "pass",
+        "no mask on the lower edge",
+    ),
+    Mutation(
+        "tl.maximum(start_m + 1 + seq_k - seq_q - window, 0)",
+        "tl.maximum(start_m + BLOCK_M + seq_k - seq_q - window, 0)",
+        "the keys of the first rows skipped",
+    ),
+    Mutation(
+        "tl.maximum(start_m + 1 + seq_k - seq_q - window, 0)",
+        "(start_m + 1 + seq_k - seq_q - window)",
+        "keys before the first",
+    ),
+    Mutation(
+        "tl.maximum(start_m + BLOCK_M + seq_k - seq_q - window, 0)",
+        "tl.maximum(start_m + 1 + seq_k - seq_q - window, 0)",
+        "an edge that only the first row has",
+    ),
+    Mutation("tl.cdiv(whole, BLOCK_N) * BLOCK_N", "whole", "a tile cut in two"),
+    Mutation("BLOCK_N) * BLOCK_N, full)", "BLOCK_N) * BLOCK_N, last)", "keys twice"),
+    Mutation("if window is None else 3)", "if window is None else 2)", "no edge"),
+    Mutation("window < 1", "window < 0", "a window of no keys"),
+    Mutation("window is not None and not causal", "False", "a window without causal"),
 ]
 
 LAUNCH_MUTATIONS = [
