@@ -84,10 +84,11 @@ def attention_kernel(
     # --8<-- [line:sum]
     alpha = tl.exp(m_i - shift)
     beta = tl.exp(m_ij - shift)
-    l_new = l_i * alpha + l_ij * beta
+    l_i = l_i * alpha
+    l_new = l_i + l_ij * beta
     # --8<-- [line:output]
     pv = tl.dot(p.to(v.dtype), v, input_precision="ieee")
-    o = o * (l_i * alpha)[:, None] + pv * beta[:, None]
+    o = o * l_i[:, None] + pv * beta[:, None]
     # A row that has seen nothing has l_new = 0 and o = 0: its output is 0.
     # --8<-- [line:divide]
     o = o / tl.where(l_new == 0.0, 1.0, l_new)[:, None]
@@ -197,6 +198,7 @@ def attention(
             BLOCK_M=block_m,
             BLOCK_N=block_n,
             BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
+            num_warps=4 if head_dim <= 128 else 8,
         )
     # --8<-- [line:cast]
     return o.to(q.dtype)

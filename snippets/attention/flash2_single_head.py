@@ -188,6 +188,7 @@ def attention(
         BLOCK_M=block_m,
         BLOCK_N=block_n,
         BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
+        num_warps=4 if head_dim <= 128 else 8,
         num_stages=2,
     )
     return o, lse

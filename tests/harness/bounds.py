@@ -153,12 +153,7 @@ class Bounds:
         self, pointers: Any, mask: Any, verb: str, program: tuple[int, int, int]
     ) -> None:
         __tracebackhide__ = True
-        addresses = np.asarray(pointers.data, dtype=np.uint64)
-        if mask is not None:
-            lanes = np.broadcast_to(getattr(mask, "data", mask), addresses.shape)
-            addresses = addresses[lanes.astype(bool)]
-        addresses = addresses.reshape(-1)
-        itemsize = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+        addresses, itemsize = touched(pointers, mask)
         self.checked += addresses.size
 
         outside = np.ones(addresses.shape, dtype=bool)
@@ -182,6 +177,16 @@ class Bounds:
         )
         self.violations.append(violation)
         raise OutOfBounds(violation)
+
+
+def touched(pointers: Any, mask: Any) -> tuple[np.ndarray, int]:
+    """The addresses of one access, without the masked lanes, and an element's bytes."""
+    addresses = np.asarray(pointers.data, dtype=np.uint64)
+    if mask is not None:
+        lanes = np.broadcast_to(getattr(mask, "data", mask), addresses.shape)
+        addresses = addresses[lanes.astype(bool)]
+    itemsize = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+    return addresses.reshape(-1), itemsize
 
 
 def _tensors(value: Any) -> Iterator[torch.Tensor]:

@@ -1,0 +1,126 @@
+"""Tests of snippets/attention/traffic.py: the formulas are what the kernels do."""
+
+from collections import Counter
+from math import ceil
+
+import pytest
+import torch
+
+from snippets.attention import flash1, flash2_single_head, naive, traffic
+from tests.harness.traffic import Traffic, counted
+from tests.mutations import Mutation
+from tests.snippets.attention.cases import INTERPRETED, name, qkv
+
+# (seq_q, seq_k, head_dim): what the demo prints, then ragged ones.
+DEMO = (traffic.SEQ, traffic.SEQ, traffic.HEAD_DIM)
+SIZES = ((1, 1, 16), (40, 70, 16), (70, 40, 24), (33, 64, 40), (16, 16, 1), (5, 0, 16))
+TILES = ((16, 16), (16, 64), (64, 16))
+HALF, FULL = torch.float16, torch.float32
+CASES = [
+    *((DEMO, tile, HALF) for tile in traffic.TILES),
+    *((sizes, tile, HALF) for sizes in SIZES for tile in TILES),
+    *((sizes, (16, 32), FULL) for sizes in SIZES),
+]
+
+interpreted = pytest.mark.skipif(not INTERPRETED, reason="counts on the interpreter")
+case = pytest.mark.parametrize(("sizes", "tile", "dtype"), CASES, ids=str)
+
+
+def run_flash1(
+    sizes: tuple[int, int, int], tile: tuple[int, int], dtype: torch.dtype, device: str
+) -> Traffic:
+    """What FlashAttention-1 does, the operations of PyTorch around it included."""
+    q, k, v = qkv((), (), *sizes, dtype, device)
+    with counted(["o", "m", "l", "o"]) as found:
+        flash1.attention(q, k, v, block_m=tile[0], block_n=tile[1])
+    assert found.launches == ceil(sizes[1] / tile[1])
+    return found
+
+
+def run_flash2(
+    sizes: tuple[int, int, int], tile: tuple[int, int], dtype: torch.dtype, device: str
+) -> Traffic:
+    """What FlashAttention-2 does."""
+    q, k, v = qkv((), (), *sizes, dtype, device)
+    with counted() as found:
+        flash2_single_head.attention(q, k, v, block_m=tile[0], block_n=tile[1])
+    assert found.launches == 1
+    return found
+
+
+@pytest.mark.parametrize("dtype", [HALF, FULL], ids=name)
+@pytest.mark.parametrize("sizes", [DEMO, *SIZES], ids=str)
+def test_three_kernels(
+    sizes: tuple[int, int, int], dtype: torch.dtype, device: str
+) -> None:
+    q, k, v = qkv((), (), *sizes, dtype, device)
+    with counted(["s", "p", "o"], q=q, k=k, v=v) as found:
+        o = traffic.three_kernels(q, k, v)
+    assert found.bytes == Counter(traffic.naive_bytes(*sizes, dtype.itemsize))
+    torch.testing.assert_close(o, naive.attention(q, k, v, scale=1.0))
+
+
+def test_three_kernels_are_those_of_the_page_on_naive_attention() -> None:
+    total = sum(traffic.naive_bytes(512, 512, 64, 2).values())
+    assert total == naive.traffic(1, 1, 512, 64, 2)
+
+
+@interpreted
+@case
+def test_flash1(
+    sizes: tuple[int, int, int], tile: tuple[int, int], dtype: torch.dtype, device: str
+) -> None:
+    found = run_flash1(sizes, tile, dtype, device)
+    expected = traffic.flash1_bytes(*sizes, dtype.itemsize, *tile)
+    assert found.bytes == Counter(expected)
+
+
+@interpreted
+@case
+def test_flash2(
+    sizes: tuple[int, int, int], tile: tuple[int, int], dtype: torch.dtype, device: str
+) -> None:
+    found = run_flash2(sizes, tile, dtype, device)
+    expected = traffic.flash2_bytes(*sizes, dtype.itemsize, tile[0])
+    assert found.bytes == Counter(expected)
+
+
+@interpreted
+@pytest.mark.parametrize("sizes", [(64, 64, 16), (128, 64, 32), (64, 192, 64)], ids=str)
+@pytest.mark.parametrize("tile", TILES, ids=str)
+def test_operations(
+    sizes: tuple[int, int, int], tile: tuple[int, int], device: str
+) -> None:
+    found = run_flash1(sizes, tile, HALF, device)
+    assert found.operations == traffic.flash1_operations(*sizes, *tile)
+    found = run_flash2(sizes, tile, HALF, device)
+    assert found.operations == traffic.flash2_operations(*sizes, *tile)
+
+
+def test_products() -> None:
+    # Each score and each component of the output is a product of two vectors.
+    multiply_and_add = 2
+    scores, outputs = 30 * 50, 30 * 8
+    expected = multiply_and_add * (scores * 8 + outputs * 50)
+    assert traffic.matmul_operations(30, 50, 8) == expected
+
+
+MUTATIONS = [
+    Mutation('"load k": programs * keys', '"load k": keys', "K loaded once", count=2),
+    Mutation('"load q": launches * queries', '"load q": queries', "Q loaded once"),
+    Mutation("(1 + launches) * o", "launches * o", "no first o"),
+    Mutation("(1 + launches) * row", "launches * row", "no first m, l", count=2),
+    Mutation("+ cast * queries", "", "no cast"),
+    Mutation("(launches + cast) * o", "launches * o", "the cast reads nothing"),
+    Mutation("cast = itemsize != STATE", "cast = True", "a cast of float32"),
+    Mutation("STATE = 4", "STATE = 2", "a state in float16"),
+    Mutation('"store lse": seq_q * STATE', '"store lse": 0', "no lse"),
+    Mutation("ceil(seq_q / block_m), ceil", "seq_q // block_m, ceil", "part of it"),
+    Mutation("programs = ceil(seq_q / block_m)\n", "programs = 1\n", "one program"),
+    Mutation('"load s": scores', '"load s": 0', "scores that stay on the chip"),
+    Mutation("8 * block_m + 4", "9 * block_m + 4", "one operation more in FA1"),
+    Mutation("5 * block_m + block_m", "4 * block_m + block_m", "one less in FA2"),
+    Mutation("+ 2 * block_m", "", "a logarithm for nothing"),
+    Mutation("return 4 * seq_q", "return 2 * seq_q", "half of the products"),
+    Mutation("torch.softmax(s, dim=-1)", "s", "no softmax"),
+]
