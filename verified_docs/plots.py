@@ -1,5 +1,6 @@
 """Measurements as tables and as SVG line plots, drawn at build time."""
 
+import re
 from html import escape
 from typing import Any
 
@@ -27,7 +28,7 @@ from verified_docs.figures import (
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "ceiling"}
 PLOT |= {"x_scale", "y_scale", "x_label", "y_label"}
-TABLE = SHARED | {"rows", "columns", "value", "best"}
+TABLE = SHARED | {"rows", "columns", "value", "best", "bare"}
 
 
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
@@ -106,11 +107,16 @@ def _best(
 
 
 def table(evidence: Evidence, body: str) -> str:
-    """The fence ```measurements. Raises FigureError."""
+    """The fence ```measurements. Raises FigureError.
+
+    With the option `bare: true` the cells are without their unit: the title has it.
+    """
     options = parse(body, TABLE, "rows", "columns", "value")
     form = options.get("format", "")
     _known(form)
     title = str(options.get("title", ""))
+    if options.get("bare") and form == "bytes":
+        raise FigureError("bytes have a unit of their own in each cell: not bare")
     if "best" in options and not options.get("only"):
         raise FigureError("with best it needs the option 'only': of whom")
     found = grid(
@@ -119,6 +125,8 @@ def table(evidence: Evidence, body: str) -> str:
     if found is None:
         return _absent(title or "Measurements")
     shown = _table(found, options["rows"], options["columns"], form, title)
+    if options.get("bare"):
+        shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
     return f'<figure class="measurements">{shown}</figure>'
 
 

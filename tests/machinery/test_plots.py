@@ -202,6 +202,15 @@ def test_a_table(repository: Repository) -> None:
     ]
 
 
+def test_a_table_without_units(repository: Repository) -> None:
+    table = plots.table(repository.evidence(), TABLE + "bare: true\n")
+    cells = re.findall(r"<td>(.*?)</td>", table)
+    assert cells == ["50", "75", "100", "25", "50", "not measured"]
+    body = TABLE.replace("percent", "bytes") + "bare: true\n"
+    with pytest.raises(FigureError, match="a unit of their own in each cell"):
+        plots.table(repository.evidence(), body)
+
+
 BEST = TABLE + "best: kernel\nonly: [softmax/online.py, softmax/three_pass.py]\n"
 
 
