@@ -41,6 +41,13 @@ CALLS: dict[str, Callable[[ModuleType, torch.Tensor], Any]] = {
     "flash2_single_head": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
     "flash2": lambda module, x: module.attention(x, x, x),
     "flash2_causal": lambda module, x: module.attention(x, x, x, causal=True),
+    "flash2_window": lambda module, x: module.attention(
+        x, x, x, causal=True, window=100
+    ),
+    "wrong_small_block": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
+    "wrong_large_negative": lambda module, x: module.attention(
+        x[0, 0], x[0, 0], x[0, 0]
+    ),
 }
 
 
