@@ -39,6 +39,8 @@ CALLS: dict[str, Callable[[ModuleType, torch.Tensor], Any]] = {
     "addresses": lambda module, x: module.addresses(*x.shape, x.stride(0)),
     "flash1": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
     "flash2_single_head": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
+    "wrong_half_state": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
+    "wrong_tail_keys": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
     "flash2": lambda module, x: module.attention(x, x, x),
     "flash2_causal": lambda module, x: module.attention(x, x, x, causal=True),
     "flash2_window": lambda module, x: module.attention(

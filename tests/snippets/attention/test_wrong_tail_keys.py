@@ -1,0 +1,53 @@
+"""Tests of snippets/attention/wrong_tail_keys.py: its weights do not sum to 1."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from snippets.attention import wrong_tail_keys
+from tests.mutations import Mutation
+from tests.snippets.attention.cases import baseline, qkv, reference
+
+SIZES = {"block_m": 16, "block_n": 32}
+
+
+@pytest.mark.parametrize("seq_k", [20, 200, 1000])
+def test_weights_sum_to_less_than_one(seq_k: int, device: str) -> None:
+    q, k, v = qkv((), (), 16, seq_k, 16, torch.float32, device)
+    o, lse = wrong_tail_keys.attention(q, k, torch.ones_like(v), **SIZES)
+    # Each key that is missing in the last tile counts as one with a score of 0.
+    missing = -seq_k % SIZES["block_n"]
+    right = reference(q, k, v)[1].exp()
+    expected = (right / (right + missing))[:, None].expand(o.shape)
+    torch.testing.assert_close(o.double(), expected, rtol=1e-5, atol=0)
+    torch.testing.assert_close(lse.double(), (right + missing).log(), rtol=0, atol=1e-5)
+
+
+def test_lower_scores_show_it(device: str) -> None:
+    q, k, v = qkv((), (), 16, 200, 16, torch.float32, device)
+    q[:, 0], k[:, 0] = 4, -20
+    o, _ = wrong_tail_keys.attention(q, k, torch.ones_like(v), **SIZES)
+    assert (o < 1e-3).all()
+
+
+def test_it_is_right_where_the_tiles_fit(
+    device: str, guarded: Callable, check_accuracy: Callable
+) -> None:
+    q, k, v = (guarded(x) for x in qkv((), (), 20, 96, 24, torch.float32, device))
+    o, _ = wrong_tail_keys.attention(q, k, v, **SIZES)
+    check_accuracy(o, reference(q, k, v)[0], baseline(q, k, v)[0])
+
+
+MUTATIONS = [
+    Mutation(
+        'input_precision="ieee") * scale  # [BLOCK_M, BLOCK_N]\n',
+        'input_precision="ieee") * scale\n'
+        "        s = tl.where(offs_n[None, :] < seq_k, s, float('-inf'))\n",
+        "right",
+    ),
+    Mutation(") * scale  #", ")  #", "wrong in another way: no scale"),
+    Mutation("m_i + tl.log(l_i)", "tl.log(l_i)", "wrong in another way: lse"),
+    Mutation("l_i * alpha + tl.sum", "l_i + tl.sum", "wrong in another way: the sum"),
+    Mutation("acc * alpha[:, None]", "acc", "wrong in another way: the output"),
+]
