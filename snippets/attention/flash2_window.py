@@ -248,10 +248,12 @@ def attention(
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
     check(q, k, v)
-    if window is not None and window < 1:
-        raise ValueError(f"window is {window}; it must be None or at least 1")
-    if window is not None and not causal:
-        raise ValueError("causal is False; with a window it must be True")
+    if window is not None:
+        if window < 1:
+            raise ValueError(f"window is {window}; it must be None or at least 1")
+        if not causal:
+            raise ValueError("causal is False; with a window it must be True")
+        window = min(window, k.shape[2])  # so that differences fit in 32 bits
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
     if not math.isfinite(scale):

@@ -1,0 +1,100 @@
+"""Tests of snippets/attention/flash2_window.py."""
+
+from typing import ClassVar
+
+import pytest
+import torch
+
+from snippets.attention import flash2_window
+from tests.mutations import Mutation
+from tests.snippets.attention.cases import INTERPRETED, WindowTests
+from tests.snippets.attention.tiles import MASKED, WHOLE, Case, expected, trace, visited
+
+CASES = [
+    Case(seq_q, seq_k, block_m, block_n, {"causal": True, "window": window})
+    for seq_q, seq_k in ((40, 100), (100, 40))
+    for block_m, block_n in ((16, 16), (32, 16), (16, 32))
+    for window in (5, 60)
+]
+
+
+class TestFlash2Window(WindowTests):
+    attention = staticmethod(flash2_window.attention)
+    blocks = (
+        {"block_m": 16, "block_n": 16},
+        {"block_m": 16, "block_n": 64},
+        {"block_m": 32, "block_n": 16},
+        {},
+    )
+    refused: ClassVar = {
+        "input_precision": ("bf16x3", "TF32", None),
+        "window": (0, -1),
+    }
+
+    def test_refuses_a_window_without_causal(self, device: str) -> None:
+        with pytest.raises(ValueError, match=r"^causal is False; .*must be True"):
+            self.run(*self.inputs(3, 5, device), window=2)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_visits_no_tile_in_vain(case: Case, device: str) -> None:
+    seen = [row.replace(MASKED, WHOLE) for row in expected(case)]
+    assert visited(flash2_window.attention, case, device) == seen
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="a mask in vain shows in no result")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_masks_no_tile_in_vain(case: Case) -> None:
+    assert trace(flash2_window.attention, case) == expected(case)
+
+
+def test_a_window_of_one_key_is_v(device: str) -> None:
+    q, k, v = (torch.randn(1, 2, 40, 16, device=device) for _ in range(3))
+    o, _ = flash2_window.attention(q, k, v, causal=True, window=1)
+    assert torch.equal(o, v)
+
+
+@pytest.mark.parametrize("window", [50, 2**31 - 1, 2**64])
+def test_a_window_of_all_keys_is_causal(window: int, device: str) -> None:
+    q, k, v = (torch.randn(1, 2, n, 16, device=device) for n in (70, 50, 50))
+    o, lse = flash2_window.attention(q, k, v, causal=True, window=window)
+    o_causal, lse_causal = flash2_window.attention(q, k, v, causal=True)
+    assert torch.equal(o, o_causal)
+    assert torch.equal(lse, lse_causal)
+
+
+BEGIN = "tl.maximum(start_m + 1 + seq_k - seq_q - window, 0)"
+WHOLE_FROM = "tl.maximum(start_m + BLOCK_M + seq_k - seq_q - window, 0)"
+EDGE = "> offs_m[:, None] + seq_k - seq_q - window"
+MUTATIONS = [
+    Mutation(BEGIN, "0", "tiles before the window are visited"),
+    Mutation(BEGIN, BEGIN.replace(", 0)", ", -128)"), "keys before the first"),
+    Mutation(BEGIN, BEGIN.replace(" + 1", " + 2"), "the first key of a window lost"),
+    Mutation(
+        "begin = begin // BLOCK_N * BLOCK_N",
+        "begin = tl.cdiv(begin, BLOCK_N) * BLOCK_N",
+        "the first tile of a window lost",
+    ),
+    Mutation(
+        "        begin = begin // BLOCK_N * BLOCK_N\n", "", "tiles that are not aligned"
+    ),
+    Mutation(WHOLE_FROM, BEGIN, "no mask on the window's edge"),
+    Mutation(WHOLE_FROM, WHOLE_FROM.replace("BLOCK_M", "BLOCK_M - 1"), "one row less"),
+    Mutation(
+        "tl.cdiv(whole, BLOCK_N) * BLOCK_N",
+        "whole // BLOCK_N * BLOCK_N",
+        "a tile of the edge without a mask",
+    ),
+    Mutation(
+        "tl.minimum(tl.cdiv(whole, BLOCK_N) * BLOCK_N, full)",
+        "tl.cdiv(whole, BLOCK_N) * BLOCK_N",
+        "tiles of the diagonal counted twice",
+    ),
+    Mutation(EDGE, EDGE.replace(">", ">="), "a window that is one too long"),
+    Mutation(EDGE, EDGE.replace(" + seq_k - seq_q", ""), "a window aligned top left"),
+    Mutation("2 if window is None else 3", "2", "two stages only"),
+    Mutation("if STAGE > 0:", "if STAGE == 1:", "no mask in the last stage"),
+    Mutation("min(window, k.shape[2])", "window", "a sum beyond 32 bits"),
+    Mutation("window < 1", "window < 0", "a window of nothing"),
+    Mutation("if not causal:", "if False:", "a window without causal"),
+]
