@@ -29,7 +29,7 @@ NOT_CAUSAL = ("flash2", *ONE_HEAD)
 NAMES: dict[str, tuple[str, ...]] = {
     "forward": ("naive", *BATCHED),
     "head": ("naive", *ONE_HEAD, "flash2"),
-    "decode": (),
+    "decode": ("split_kv",),
     "memory": ("naive", *ONE_HEAD, *BATCHED),
 }
 # Longer, its score matrices do not fit, or leave no room for anything else.

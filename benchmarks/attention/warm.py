@@ -39,16 +39,16 @@ def without_launching() -> None:
 def own(part: str, name: str, head_dim: int, causal: bool) -> None:
     """Compile a published kernel for one head_dim."""
     without_launching()
-    if part == "decode":
-        shape = 1, decode.HEADS, 1, head_dim
-        q = torch.empty(shape, device="cuda", dtype=torch.bfloat16)
-        k = q.new_empty(1, decode.KV_HEADS, 1024, head_dim)
-        qkv = q, k, k
-    else:
-        # One head is another kernel: Triton makes a constant of an argument 1.
-        heads = forward.WIDTH // head_dim if part == "forward" else 1
-        qkv = forward.inputs(1, heads, 512, head_dim)
+    # One head is another kernel: Triton makes a constant of an argument 1.
+    heads = forward.WIDTH // head_dim if part == "forward" else 1
+    qkv = forward.inputs(1, heads, 512, head_dim)
     kernels.published(part, 512, causal)[kernels.path(name)](*qkv)
+
+
+def own_decode(name: str, batch: int, seq: int) -> None:
+    """Compile a published kernel for one query and a cache."""
+    without_launching()
+    kernels.published("decode", seq)[kernels.path(name)](*cache(batch, seq))
 
 
 def flex_forward(head_dim: int, causal: bool, seq: int) -> None:
@@ -59,10 +59,15 @@ def flex_forward(head_dim: int, causal: bool, seq: int) -> None:
 
 def flex_decode(batch: int, seq: int) -> None:
     """Compile FlexAttention for one query and a cache."""
+    kernels.flex(False, seq, enable_gqa=True)(*cache(batch, seq))
+
+
+def cache(batch: int, seq: int) -> tuple[torch.Tensor, ...]:
+    """q, and k for v as well: here nobody looks at the values."""
     shape = batch, decode.HEADS, 1, decode.HEAD_DIM
     q = torch.zeros(shape, device="cuda", dtype=torch.bfloat16)
     k = q.new_zeros(batch, decode.KV_HEADS, seq, decode.HEAD_DIM)
-    kernels.flex(False, seq, enable_gqa=True)(q, k, k)
+    return q, k, k
 
 
 def tasks(parts: tuple[str, ...]) -> Iterator[tuple[str, Task]]:
@@ -73,14 +78,15 @@ def tasks(parts: tuple[str, ...]) -> Iterator[tuple[str, Task]]:
             for name, causal in itertools.product(kernels.NAMES["forward"], masks):
                 if not (causal and name in kernels.NOT_CAUSAL):
                     yield name, partial(own, "forward", name, head_dim, causal)
-    few = {"head": forward.HEAD_DIMS_OF_ONE, "decode": (128,), "memory": (128,)}
+    few = {"head": forward.HEAD_DIMS_OF_ONE, "memory": (128,)}
     for part in set(few) & set(parts):
         for name, head_dim in itertools.product(kernels.NAMES[part], few[part]):
             yield name, partial(own, part, name, head_dim, False)
     if "decode" in parts:
-        for batch in decode.BATCHES:
-            for seq in decode.SEQS:
-                yield "flex_attention", partial(flex_decode, batch, seq)
+        for batch, seq in itertools.product(decode.BATCHES, decode.SEQS):
+            for name in kernels.NAMES["decode"]:
+                yield name, partial(own_decode, name, batch, seq)
+            yield "flex_attention", partial(flex_decode, batch, seq)
     if "forward" in parts:
         for head_dim in reversed(forward.HEAD_DIMS):
             for causal in masks:

@@ -240,7 +240,8 @@ def test_a_part_does_not_join_what_does_not_agree(tmp_path: Path) -> None:
     other = Environment("NVIDIA H100", *(f"{n}" for n in range(7)))
     with pytest.raises(Disagree, match="another environment"):
         Run(tmp_path, other, ("decode",))
-    old_record(tmp_path, files=hashes("forward") | {next(iter(hashes("forward"))): "0"})
+    known = hashes("forward") | hashes("decode")
+    old_record(tmp_path, files=known | dict.fromkeys(hashes("forward"), "0"))
     with pytest.raises(Disagree, match="forward was measured of another snippets/"):
         Run(tmp_path, ENVIRONMENT, ("decode",))
     # What is measured now may have changed.
@@ -287,7 +288,7 @@ def test_the_kernels_of_each_part_take_its_shapes() -> None:
     assert "attention/naive.py" not in long
     q, k, v = torch.randn(3, 1, 1, 40, 16)
     for causal in (False, True):
-        for part in ("forward", "memory"):
+        for part in ("forward", "decode", "memory"):
             for call in kernels.published(part, 40, causal).values():
                 check(first(call(q, k, v)), q, k, v, causal)
 
