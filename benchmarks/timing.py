@@ -94,7 +94,11 @@ def launches() -> Iterator[list[dict[str, Any]]]:
                 "warps": compiled.metadata.num_warps,
                 "stages": compiled.metadata.num_stages,
                 "programs_per_multiprocessor": occupancy(compiled),
-                "constants": {k: v for k, v in kwargs.items() if k.isupper()},
+                "constants": {
+                    key: value
+                    for key, value in kwargs.items()
+                    if key.isupper() and isinstance(value, int | float | str)
+                },
             }
             for known in found:
                 if known == taken | {"times": known["times"]}:

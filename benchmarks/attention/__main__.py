@@ -7,6 +7,7 @@ half of them if causal, whatever a kernel really computes.
 
 import argparse
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -45,6 +46,7 @@ def main() -> int:
         return stop(str(error))
 
     warm(parts)
+    start = time.perf_counter()
     ceilings = run.record["ceilings"]
     if "forward" in parts:
         ceilings["matmul"] = timing.matmul_ceiling()
@@ -56,6 +58,7 @@ def main() -> int:
         decode.decode(run, ceilings["copy"])
     if "memory" in parts:
         memory.memory(run)
+    print(f"measured in {time.perf_counter() - start:.0f} s")
     return run.finish()
 
 

@@ -67,12 +67,12 @@ class Run:
     def attempt(self, part: str, kernel: str, peer: bool, **shape: Any) -> Iterator:
         """What the body raises is told and kept, and the run goes on.
 
-        A peer that does not take a shape refuses; everything else is a failure.
+        A peer that does not take a shape, or is wrong, refuses; all else is a failure.
         """
         try:
             yield
         except Exception as error:
-            broken = Wrong, torch.OutOfMemoryError, torch.AcceleratorError
+            broken = torch.OutOfMemoryError, torch.AcceleratorError
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             where = " ".join(f"{key}={value}" for key, value in shape.items())
             if peer and not isinstance(error, broken):

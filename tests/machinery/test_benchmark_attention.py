@@ -189,13 +189,13 @@ def test_a_failure_is_kept_and_leaves_the_record_as_it_was(
     assert run.finish() == 1
     said = capsys.readouterr().out
     assert "FAILED: forward attention/flash2.py head_dim=16 seq=32" in said
-    assert "FAILED: forward wrong head_dim=16 seq=32 causal=False" in said
-    assert "8 failures" in said
+    assert "refused: forward wrong head_dim=16 seq=32 causal=False" in said
+    assert "4 failures" in said
     assert run.path.read_bytes() == before
     kept = json.loads(run.incomplete.read_text())
     assert {entry["kernel"] for entry in kept["forward"]} == {"sdpa-flash"}
-    assert len(kept["failures"]) == 8
-    assert kept["refusals"] == []
+    assert len(kept["failures"]) == 4
+    assert kept["refusals"][0]["reason"].startswith("Wrong: wrong by")
 
 
 def test_memory_that_runs_out_is_no_refusal(run: Run) -> None:
