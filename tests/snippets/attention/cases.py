@@ -456,7 +456,9 @@ class Attention:
 
     def test_refuses_another_device(self, device: str) -> None:
         q, k, v = self.inputs(3, 5, device)
-        match = rf"^k is .*on meta; it must be .*{q.device}"
+        # Without the interpreter, that meta is no GPU is seen first.
+        where = q.device if INTERPRETED else "a GPU"
+        match = f"^k is .*on meta; it must be .*{where}"
         with pytest.raises(ValueError, match=match):
             self.run(q, k.to("meta"), v)
         with pytest.raises(ValueError, match=match.replace("k", "v", 1)):
@@ -570,7 +572,10 @@ class Attention:
     def test_every_head_dim(
         self, head_dim: int, device: str, guarded: Callable, check_accuracy: Callable
     ) -> None:
-        q, k, v = (guarded(x) for x in self.inputs(17, 20, device, head_dim=head_dim))
+        # Not float32: in so small a case the order of a sum over 256 components decides.
+        dtype = self.dtypes[0]
+        inputs = self.inputs(17, 20, device, head_dim=head_dim, dtype=dtype)
+        q, k, v = (guarded(x) for x in inputs)
         self.check(q, k, v, check_accuracy)
 
     @pytest.mark.parametrize("scale", [0.0, 0.3, 1.0, -0.3])
@@ -685,6 +690,7 @@ class Attention:
         for o in results[1:]:
             torch.testing.assert_close(o, results[0], rtol=1e-5, atol=1e-6)
 
+    @pytest.mark.large
     def test_offsets_beyond_31_bits(
         self, device: str, check_accuracy: Callable
     ) -> None:
@@ -716,6 +722,7 @@ class Attention:
 
     # The second half of a kernel's memory: row 2^25 of 64 columns is element 2^31.
     @pytest.mark.gpu
+    @pytest.mark.large
     def test_more_than_31_bits_of_elements_in_q(
         self, device: str, check_accuracy: Callable
     ) -> None:
@@ -733,6 +740,7 @@ class Attention:
             )
 
     @pytest.mark.gpu
+    @pytest.mark.large
     def test_more_than_31_bits_of_elements_in_k_and_v(
         self, device: str, check_accuracy: Callable
     ) -> None:
@@ -858,6 +866,7 @@ class AttentionTests(Attention):
     @pytest.mark.gpu
     @pytest.mark.parametrize("shape", TABLE, ids=str)
     @pytest.mark.parametrize("half", HALVES, ids=name)
+    @pytest.mark.large
     def test_table(
         self,
         shape: tuple[int, int, int, int],
@@ -876,6 +885,7 @@ class AttentionTests(Attention):
             self.compare(actual, expected, own, check_accuracy)
 
     @pytest.mark.gpu
+    @pytest.mark.large
     def test_more_than_31_bits_of_elements_in_heads(
         self, causal: bool, device: str, check_accuracy: Callable
     ) -> None:
