@@ -572,7 +572,7 @@ class Attention:
     def test_every_head_dim(
         self, head_dim: int, device: str, guarded: Callable, check_accuracy: Callable
     ) -> None:
-        # Not float32: in so small a case the order of a sum over 256 components decides.
+        # Not float32: in so small a case the order of summation decides.
         dtype = self.dtypes[0]
         inputs = self.inputs(17, 20, device, head_dim=head_dim, dtype=dtype)
         q, k, v = (guarded(x) for x in inputs)
