@@ -41,7 +41,10 @@ status: $(INSTALLED)  ## a table: snippet, pages, tests, interpreter, GPU record
 
 # On a GPU machine: with its own torch and triton, so without .venv.
 gpu:  ## run the snippets' tests on this machine's GPU and record them
-	$(PYTHON) -m pytest tests/snippets --record
+	@$(PYTHON) -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else \
+		"make gpu: torch sees no GPU here; nothing was run, no record was touched")'
+	ls tests/snippets/*/test_*.py | \
+		xargs -P 6 -I MODULE $(PYTHON) -m pytest -q MODULE --record
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
 	@# A process for each module: what the sanitizer keeps would fill the GPU.

@@ -4,7 +4,10 @@
 kernel that is wrong on purpose: it passes if the kernel is caught outside its tensors.
 """
 
+import fcntl
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -32,6 +35,9 @@ settings.load_profile("snippets")
 
 def pytest_configure(config: pytest.Config) -> None:
     """--thin thins out properties too; memcheck without a GPU shows nothing."""
+    config.addinivalue_line(
+        "markers", "large: takes tens of GB of a GPU, so such tests go one at a time"
+    )
     if poison.under_memcheck() and not torch.cuda.is_available():
         raise pytest.UsageError(
             "PYTORCH_NO_CUDA_MEMORY_CACHING is set, as make memcheck does, but torch "
@@ -89,6 +95,18 @@ def in_bounds() -> Iterator[Bounds | None]:
         bounds = Bounds()
         bounds.install(patch)
         yield bounds
+
+
+@pytest.fixture(autouse=True)
+def alone(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests marked `large` take turns, whatever process they run in."""
+    if not (request.node.get_closest_marker("large") and torch.cuda.is_available()):
+        yield
+        return
+    with Path(tempfile.gettempdir(), "verified-docs-large").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield
+        torch.cuda.empty_cache()
 
 
 @pytest.hookimpl(wrapper=True)

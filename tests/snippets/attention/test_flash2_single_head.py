@@ -1,6 +1,7 @@
 """Tests of snippets/attention/flash2_single_head.py."""
 
 from snippets.attention import flash2_single_head
+from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
     FINISH_MUTATIONS,
     LAUNCH_MUTATIONS,
@@ -24,7 +25,9 @@ class TestFlash2SingleHead(SingleHeadTests):
 
 MUTATIONS = [
     *POINTER_MUTATIONS,
-    *ONLINE_MUTATIONS,
+    *(m for m in ONLINE_MUTATIONS if "acc * alpha" not in m.old),
+    Mutation("tl.fma(acc, alpha[:, None]", "tl.fma(acc, 1.0", "no rescaling of o"),
+    Mutation("tl.fma(acc, alpha[:, None], pv)", "pv", "the output of the last tile"),
     *FINISH_MUTATIONS,
     *LOOP_MUTATIONS,
     *LAUNCH_MUTATIONS,

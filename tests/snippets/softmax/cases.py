@@ -192,6 +192,7 @@ class SoftmaxTests:
         check_accuracy(self.run(x), reference(x), self.baseline(x))
 
     @pytest.mark.parametrize("strides", [(2**30, 1), (1, 2**30)])
+    @pytest.mark.large
     def test_offsets_beyond_31_bits(
         self, strides: tuple[int, int], device: str, check_accuracy: Callable
     ) -> None:
@@ -293,6 +294,7 @@ class SoftmaxTests:
         assert ((y >= 0) & (y <= 1 + row_sum_bound(dtype)) | y.isnan()).all()
 
     @pytest.mark.gpu
+    @pytest.mark.large
     def test_more_than_31_bits_of_elements(self, check_accuracy: Callable) -> None:
         cols = 4096
         rows = 2**31 // cols + 3
@@ -300,6 +302,7 @@ class SoftmaxTests:
         self.check_huge(x, check_accuracy)
 
     @pytest.mark.gpu
+    @pytest.mark.large
     def test_more_than_31_bits_of_elements_transposed(
         self, check_accuracy: Callable
     ) -> None:

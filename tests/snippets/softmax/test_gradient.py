@@ -160,6 +160,7 @@ class TestBackward:
         self.check(x, dy, check_accuracy, block_cols)
 
     @pytest.mark.gpu
+    @pytest.mark.large
     def test_more_than_31_bits_of_elements(self, check_accuracy: Callable) -> None:
         cols = 4096
         rows = 2**31 // cols + 3

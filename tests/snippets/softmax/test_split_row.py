@@ -57,6 +57,7 @@ class TestSplitRow(SoftmaxTests):
             split_row.softmax(torch.zeros((2, 3), device=device), chunks=bad)
 
     @pytest.mark.gpu
+    @pytest.mark.large
     def test_one_row_of_more_than_31_bits(self) -> None:
         x = torch.empty((1, 2**31 + 5), dtype=torch.float16, device="cuda").normal_()
         y = split_row.softmax(x.mul_(30).view(-1, 1).T, chunks=1024, block_cols=4096)

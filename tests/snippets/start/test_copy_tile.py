@@ -69,6 +69,7 @@ def test_offsets_beyond_31_bits(strides: tuple[int, int], device: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.large
 def test_more_than_31_bits_of_elements(transposed: bool) -> None:
     shape = (2**31 // 4096 + 3, 4096)
     x = torch.empty(

@@ -94,6 +94,7 @@ def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.large
 def test_more_than_31_bits_of_elements() -> None:
     x = torch.empty(2**31 + 5, dtype=torch.float16, device="cuda").normal_()
     out = vector_add.add(x, x)
