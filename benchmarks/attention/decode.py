@@ -14,7 +14,8 @@ import torch
 
 from benchmarks import timing
 from benchmarks.attention import kernels
-from benchmarks.attention.run import Run, check, first
+from benchmarks.attention.measure import Maker, check_rows, measure
+from benchmarks.attention.run import Run
 
 HEADS, KV_HEADS, HEAD_DIM = 32, 8, 128
 BATCHES = (1, 4, 16, 64)
@@ -22,7 +23,7 @@ SEQS = (1024, 4096, 16384, 32768, 65536, 131072)
 ROUND = 2**31  # bytes of the caches that are read in turn
 
 
-def peers(seq: int) -> dict[str, Callable[[], kernels.Attention]]:
+def peers(seq: int) -> dict[str, Maker]:
     """How to make each peer; making one may fail too."""
     flash = kernels.BACKENDS["sdpa-flash"]
     efficient = kernels.BACKENDS["sdpa-efficient"]
@@ -35,8 +36,8 @@ def peers(seq: int) -> dict[str, Callable[[], kernels.Attention]]:
     }
 
 
-def measure(run: Run, batch: int, seq: int, copy: float) -> list[dict[str, Any]]:
-    """Check and time all kernels on one shape."""
+def measured(run: Run, batch: int, seq: int, copy: float) -> list[dict[str, Any]]:
+    """The entries of one shape, with the bytes of K and V."""
     shape = {"batch": batch, "heads": HEADS, "kv_heads": KV_HEADS}
     shape |= {"head_dim": HEAD_DIM, "seq_k": seq}
     size = 2 * batch * KV_HEADS * seq * HEAD_DIM * torch.bfloat16.itemsize
@@ -46,35 +47,18 @@ def measure(run: Run, batch: int, seq: int, copy: float) -> list[dict[str, Any]]
     caches = timing.inputs(2 * rounds, size // 4, torch.bfloat16)
     caches = caches.view(rounds, 2, batch, KV_HEADS, seq, HEAD_DIM)
 
-    calls: dict[str, Callable[[], object]] = {}
-    resources = {}
-    own, others = kernels.published("decode", seq).items(), peers(seq)
-    makers = {name: lambda call=call: call for name, call in own} | others
-    for name, make in makers.items():
-        with run.attempt("decode", name, name in others, **shape):
-            call = make()
-            check(first(call(q, *caches[-1])), q, *caches[-1], False)
-            if name not in others:
-                with timing.launches() as resources[name]:
-                    call(q, *caches[-1])
-            turns = [partial(call, q, k, v) for k, v in caches]
-            calls[name] = timing.graph(turns)
-    times: dict[str, float] = {}
-    with run.attempt("decode", "timing", False, **shape):
-        times = timing.medians(calls)
-    return [
-        {
-            "kernel": name,
-            "dtype": "bfloat16",
-            **shape,
-            "seconds": seconds / rounds,
-            "bytes": size,
-            "bytes_per_second": size * rounds / seconds,
-            "fraction_of_copy": size * rounds / seconds / copy,
-            **({"launches": resources[name]} if name in resources else {}),
-        }
-        for name, seconds in times.items()
-    ]
+    def in_turn(call: kernels.Attention) -> Callable[[], None]:
+        return timing.graph([partial(call, q, k, v) for k, v in caches])
+
+    own, last = kernels.published("decode", seq), [q, *caches[-1]]
+    check = partial(check_rows, *last, False)
+    found = measure(run, "decode", shape, own, peers(seq), last, check, in_turn)
+    for entry in found:
+        entry["seconds"] /= rounds
+        entry["bytes"] = size
+        entry["bytes_per_second"] = size / entry["seconds"]
+        entry["fraction_of_copy"] = entry["bytes_per_second"] / copy
+    return found
 
 
 def decode(run: Run, copy: float) -> None:
@@ -83,7 +67,7 @@ def decode(run: Run, copy: float) -> None:
         for seq in SEQS:
             run.add(
                 "decode",
-                measure(run, batch, seq, copy),
+                measured(run, batch, seq, copy),
                 lambda entry: f"{entry['fraction_of_copy']:.3f}",
             )
             torch.cuda.empty_cache()

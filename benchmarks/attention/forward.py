@@ -1,6 +1,6 @@
 """The forward pass: batches of heads, and one head for the rungs that take no more."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -8,7 +8,8 @@ import torch
 
 from benchmarks import timing
 from benchmarks.attention import kernels
-from benchmarks.attention.run import Run, check, first
+from benchmarks.attention.measure import Maker, check_rows, measure
+from benchmarks.attention.run import Run
 
 TOKENS = 16384  # batch * seq; a longer sequence is a batch of one
 WIDTH = 2048  # heads * head_dim
@@ -39,9 +40,9 @@ def flops(batch: int, heads: int, seq: int, head_dim: int, causal: bool) -> int:
     return 4 * batch * heads * seq**2 * head_dim // (2 if causal else 1)
 
 
-def peers(causal: bool, seq: int) -> dict[str, Callable[[], kernels.Attention]]:
+def peers(causal: bool, seq: int) -> dict[str, Maker]:
     """How to make each peer; making one may fail too."""
-    made: dict[str, Callable[[], kernels.Attention]] = {
+    made: dict[str, Maker] = {
         name: partial(kernels.sdpa, backend, is_causal=causal)
         for name, backend in kernels.BACKENDS.items()
     }
@@ -50,46 +51,26 @@ def peers(causal: bool, seq: int) -> dict[str, Callable[[], kernels.Attention]]:
     return made | {name: lambda call=call: call for name, call in found}
 
 
-def measure(
+def measured(
     run: Run,
     part: str,
-    own: dict[str, kernels.Attention],
-    others: dict[str, Callable[[], kernels.Attention]],
+    own: Mapping[str, kernels.Attention],
+    others: Mapping[str, Maker],
     qkv: list[torch.Tensor],
     causal: bool,
     captured: bool = False,
 ) -> list[dict[str, Any]]:
-    """Check and time all kernels on one shape."""
+    """The entries of one shape, with their FLOPs."""
     batch, heads, seq, head_dim = qkv[0].shape
     shape = {"head_dim": head_dim, "seq": seq, "causal": causal}
     shape |= {"batch": batch, "heads": heads}
     count = flops(batch, heads, seq, head_dim, causal)
-    calls: dict[str, Callable[[], object]] = {}
-    resources = {}
-    makers = {name: lambda call=call: call for name, call in own.items()} | others
-    for name, make in makers.items():
-        peer = name in others
-        with run.attempt(part, name, peer, **shape):
-            call = partial(make(), *qkv)
-            check(first(call()), *qkv, causal)
-            if not peer:
-                with timing.launches() as resources[name]:
-                    call()
-            calls[name] = timing.graph([call]) if captured else call
-    times: dict[str, float] = {}
-    with run.attempt(part, "timing", False, **shape):
-        times = timing.medians(calls)
+    check = partial(check_rows, *qkv, causal)
+    timed = (lambda call: timing.graph([partial(call, *qkv)])) if captured else None
+    found = measure(run, part, shape, own, others, qkv, check, timed)
     return [
-        {
-            "kernel": name,
-            "dtype": "bfloat16",
-            **shape,
-            "seconds": seconds,
-            "flops": count,
-            "flops_per_second": count / seconds,
-            **({"launches": resources[name]} if name in resources else {}),
-        }
-        for name, seconds in times.items()
+        entry | {"flops": count, "flops_per_second": count / entry["seconds"]}
+        for entry in found
     ]
 
 
@@ -102,7 +83,7 @@ def forward(run: Run, matmul: float) -> None:
                 qkv = inputs(batch, heads, seq, head_dim)
                 own = kernels.published("forward", seq, causal)
                 others = peers(causal, seq)
-                entries = measure(run, "forward", own, others, qkv, causal)
+                entries = measured(run, "forward", own, others, qkv, causal)
                 times = {entry["kernel"]: entry["seconds"] for entry in entries}
                 for entry in entries:
                     fraction = entry["flops_per_second"] / matmul
@@ -125,7 +106,7 @@ def head(run: Run) -> None:
             own = kernels.published("head", seq)
             others = {"sdpa-flash": partial(kernels.sdpa, flash)}
             qkv = inputs(1, 1, seq, head_dim)
-            entries = measure(run, "head", own, others, qkv, False, captured=True)
+            entries = measured(run, "head", own, others, qkv, False, captured=True)
             run.add("head", entries, tflops)
 
 

@@ -30,6 +30,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "forward": ("naive", *BATCHED),
     "head": ("naive", *ONE_HEAD, "flash2"),
     "decode": ("split_kv",),
+    "window": ("flash2_window",),
     "memory": ("naive", *ONE_HEAD, *BATCHED),
 }
 # Longer, its score matrices do not fit, or leave no room for anything else.
@@ -88,15 +89,19 @@ def grouped_rows(backend: SDPBackend) -> Attention:
     return call
 
 
-def flex(causal: bool, seq: int, **options: Any) -> Attention:
+def flex(
+    causal: bool, seq: int, window: int | None = None, **options: Any
+) -> Attention:
     """FlexAttention, compiled anew: for one shape, as its authors advise."""
+
+    def seen(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
+        return (i >= j) & (i - j < window) if window else i >= j
+
     torch._dynamo.reset()
     torch._inductor.config.compile_threads = 1  # processes of its own would not pay
     mask = None
     if causal:
-        mask = create_block_mask(
-            lambda batch, head, i, j: i >= j, None, None, seq, seq, device="cuda"
-        )
+        mask = create_block_mask(seen, None, None, seq, seq, device="cuda")
     compiled = torch.compile(flex_attention, dynamic=False, fullgraph=True)
     return lambda q, k, v: compiled(q, k, v, block_mask=mask, **options)
 

@@ -17,10 +17,6 @@ from verified_docs.records import Environment
 PARTS = tuple(kernels.NAMES)
 
 
-class Wrong(Exception):
-    """A kernel's result is wrong: it must not be timed."""
-
-
 class Disagree(Exception):
     """A part cannot join a record that was measured elsewhere, or of other files."""
 
@@ -90,7 +86,7 @@ class Run:
         self.record[part] += entries
         self.save(self.incomplete)
         for entry in entries[:1]:
-            keys = ("head_dim", "seq", "causal", "batch", "seq_k")
+            keys = ("head_dim", "seq", "causal", "window", "batch", "seq_k")
             shape = " ".join(f"{key}={entry[key]}" for key in keys if key in entry)
             line = "  ".join(
                 f"{entry['kernel'].removeprefix('attention/')} {told(entry)}"
@@ -120,34 +116,6 @@ def hashes(part: str) -> dict[str, str]:
     """SHA-256 of the files that a part measures."""
     names = [f"snippets/{kernels.path(name)}" for name in kernels.NAMES[part]]
     return {name: timing.sha256(name) for name in names}
-
-
-def first(result: Any) -> torch.Tensor:
-    """o, of a kernel that returns o or (o, lse)."""
-    return result[0] if isinstance(result, tuple) else result
-
-
-def check(
-    o: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool
-) -> None:
-    """Is the result right at all? Some rows of the last head are computed in float64.
-
-    Raises:
-        Wrong: they differ by more than 2 % of their largest value.
-    """
-    seq_q, head_dim = q.shape[-2:]
-    rows = torch.arange(0, seq_q, max(1, seq_q // 16), device=q.device) + seq_q - 1
-    rows %= seq_q
-    last_k, last_v = (x[-1, -1].double() for x in (k, v))
-    s = q[-1, -1][rows].double() @ last_k.T * head_dim**-0.5
-    if causal:
-        seen = torch.arange(k.shape[-2], device=q.device) <= rows[:, None]
-        s = s.where(seen, float("-inf"))
-    expected = torch.softmax(s, dim=-1) @ last_v
-    found = o.reshape(q.shape)[-1, -1][rows].double()
-    error, largest = (found - expected).abs().max(), expected.abs().max()
-    if not error <= 0.02 * largest:
-        raise Wrong(f"wrong by {error:.1e}; the largest value is {largest:.1e}")
 
 
 def stop(reason: str) -> int:

@@ -16,7 +16,7 @@ import torch
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
-from benchmarks.attention import decode, forward, kernels
+from benchmarks.attention import decode, forward, kernels, window
 
 Task = Callable[[], object]
 
@@ -43,6 +43,21 @@ def own(part: str, name: str, head_dim: int, causal: bool) -> None:
     heads = forward.WIDTH // head_dim if part == "forward" else 1
     qkv = forward.inputs(1, heads, 512, head_dim)
     kernels.published(part, 512, causal)[kernels.path(name)](*qkv)
+
+
+def own_window(name: str) -> None:
+    """Compile a published kernel for a sliding window."""
+    without_launching()
+    heads = forward.WIDTH // window.HEAD_DIM
+    qkv = forward.inputs(1, heads, 512, window.HEAD_DIM)
+    window.own(window.WINDOWS[0])[kernels.path(name)](*qkv)
+
+
+def flex_window(size: int) -> None:
+    """Compile FlexAttention for a sliding window."""
+    heads = forward.WIDTH // window.HEAD_DIM
+    qkv = forward.inputs(1, heads, window.SEQ, window.HEAD_DIM)
+    window.peers(size)["flex_attention"]()(*qkv)
 
 
 def own_decode(name: str, batch: int, seq: int) -> None:
@@ -82,6 +97,11 @@ def tasks(parts: tuple[str, ...]) -> Iterator[tuple[str, Task]]:
     for part in set(few) & set(parts):
         for name, head_dim in itertools.product(kernels.NAMES[part], few[part]):
             yield name, partial(own, part, name, head_dim, False)
+    if "window" in parts:
+        for name in kernels.NAMES["window"]:
+            yield name, partial(own_window, name)
+        for size in window.WINDOWS:
+            yield "flex_attention", partial(flex_window, size)
     if "decode" in parts:
         for batch, seq in itertools.product(decode.BATCHES, decode.SEQS):
             for name in kernels.NAMES["decode"]:

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from benchmarks import timing
-from benchmarks.attention import decode, forward, kernels, memory, warm
-from benchmarks.attention.run import PARTS, Disagree, Run, Wrong, check, first, hashes
+from benchmarks.attention import decode, forward, kernels, memory, warm, window
+from benchmarks.attention.measure import Wrong, check_rows, first
+from benchmarks.attention.run import PARTS, Disagree, Run, hashes
 from tests.machinery.repository import ROOT
 from verified_docs import records
 from verified_docs.records import Environment
@@ -89,7 +90,7 @@ def test_forward(run: Run) -> None:
     own, peer = found[2:4]
     assert own == {
         "kernel": "attention/flash2_causal.py",
-        "dtype": "bfloat16",
+        "dtype": "float32",
         "head_dim": 16,
         "seq": 32,
         "causal": False,
@@ -140,7 +141,7 @@ def test_decode(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not run.failures
     assert run.record["decode"][2] == {
         "kernel": "attention/flash2_causal.py",
-        "dtype": "bfloat16",
+        "dtype": "float32",
         "batch": 3,
         "heads": 32,
         "kv_heads": 8,
@@ -153,6 +154,39 @@ def test_decode(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         "launches": [{"a": 1}],
     }
     assert run.record["decode"][0]["seconds"] == 0.25  # size / 3, so four in turn
+
+
+def test_window(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window, "SEQ", 64)
+    monkeypatch.setattr(window, "WINDOWS", (16, 64))
+
+    def seen(q: Tensor, k: Tensor, v: Tensor, size: int) -> Tensor:
+        s = q @ k.mT * q.shape[-1] ** -0.5
+        back = torch.arange(64)[:, None] - torch.arange(64)
+        s = s.where((back >= 0) & (back < size), float("-inf"))
+        return torch.softmax(s, dim=-1) @ v
+
+    monkeypatch.setattr(
+        window, "own", lambda size: {"attention/own.py": partial(seen, size=size)}
+    )
+    monkeypatch.setattr(
+        window, "peers", lambda size: {"causal": lambda: partial(seen, size=64)}
+    )
+    window.window(run)
+    assert run.record["window"][0] == {
+        "kernel": "attention/own.py",
+        "dtype": "float32",
+        "head_dim": 128,
+        "seq": 64,
+        "window": 16,
+        "batch": 1,
+        "heads": 16,
+        "seconds": 1.0,
+        "launches": [{"a": 1}],
+    }
+    assert [e["window"] for e in run.record["window"]] == [16, 64, 64]
+    # Without the window it is wrong, and a window of everything is none.
+    assert [r["window"] for r in run.record["refusals"]] == [16]
 
 
 def test_memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,8 +289,8 @@ def test_a_part_does_not_join_what_does_not_agree(tmp_path: Path) -> None:
 def test_the_rough_check(causal: bool) -> None:
     q, k, v = torch.randn(3, 1, 2, 100, 16)
     right = attention(q, k, v, causal=causal)[0]
-    check(right, q, k, v, causal)
-    check(right[0, 1:], q[:, 1:], k[:, 1:], v[:, 1:], causal)  # as [heads, ...]
+    check_rows(q, k, v, causal, right)
+    check_rows(q[:, 1:], k[:, 1:], v[:, 1:], causal, right[0, 1:])  # [heads, ...]
     for wrong in (
         attention(q, k, v, causal=not causal)[0],
         right * 1.05,
@@ -264,7 +298,7 @@ def test_the_rough_check(causal: bool) -> None:
         torch.full_like(right, float("nan")),
     ):
         with pytest.raises(Wrong, match="wrong by"):
-            check(wrong, q, k, v, causal)
+            check_rows(q, k, v, causal, wrong)
 
 
 def test_the_shapes_are_those_of_the_protocol() -> None:
@@ -290,7 +324,7 @@ def test_the_kernels_of_each_part_take_its_shapes() -> None:
     for causal in (False, True):
         for part in ("forward", "decode", "memory"):
             for call in kernels.published(part, 40, causal).values():
-                check(first(call(q, k, v)), q, k, v, causal)
+                check_rows(q, k, v, causal, first(call(q, k, v)))
 
 
 def test_what_is_compiled_beforehand_can_be_sent_to_a_process() -> None:
