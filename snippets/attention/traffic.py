@@ -136,6 +136,6 @@ if __name__ == "__main__":
         print(f"{'all':10}", *cells, sep="")
         others = flash1_operations(*sizes, *tile), flash2_operations(*sizes, *tile)
         cells = (f"{n / matmul_operations(*sizes):10.1%}" for n in others)
-        print("other operations", *cells, "of the products' ", sep="")
+        print(f"{'operations':20}", *cells, sep="")
         print()
 # --8<-- [end:demo]

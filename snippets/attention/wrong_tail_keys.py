@@ -170,6 +170,7 @@ def attention(
     lse = torch.empty(seq_q, dtype=torch.float32, device=q.device)
     if seq_q == 0:
         return o, lse
+    # --8<-- [line:grid]
     attention_kernel[(triton.cdiv(seq_q, block_m),)](
         q,
         k,
