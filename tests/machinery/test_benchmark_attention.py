@@ -334,6 +334,25 @@ def test_what_is_compiled_beforehand_can_be_sent_to_a_process() -> None:
     pickle.dumps(every)
 
 
+def test_flash_attention_3_is_asked_if_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert kernels.fa3() == {}
+    (tmp_path / "fa3_fwd_interface.py").write_text(
+        "def flash_attn_func(q, k, v, causal=False):\n"
+        "    assert q.shape == (2, 40, 3, 16)  # seq before heads\n"
+        "    return q * (2 if causal else 1)\n"
+    )
+    info = tmp_path / "fa3_fwd-0.0.3.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Name: fa3-fwd\nVersion: 0.0.3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    q = torch.randn(2, 3, 40, 16)
+    (call,) = kernels.fa3(causal=True).values()
+    assert torch.equal(call(q, q, q), 2 * q)
+    assert kernels.versions()["fa3-fwd"] == "0.0.3"
+
+
 def test_launches_that_are_alike_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     class Compiled:
         n_regs, n_spills = 40, 0
