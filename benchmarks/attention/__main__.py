@@ -1,8 +1,8 @@
 """`python -m benchmarks.attention`: the attention kernels and their peers, timed.
 
 The parts: the forward pass, the rungs that take a single head, decoding against a
-cache, the sliding window, and the memory that a call takes. FLOPs are those of the two
-matrix products, half of them if causal, whatever a kernel really computes.
+cache, the sliding window, packed sequences, and the memory that a call takes. FLOPs are
+those of the two matrix products, half of them if causal, whatever a kernel computes.
 """
 
 import argparse
@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import timing
-from benchmarks.attention import decode, forward, memory, window
+from benchmarks.attention import decode, forward, memory, varlen, window
 from benchmarks.attention.run import PARTS, Disagree, Run, stop
 from benchmarks.attention.warm import warm
 from verified_docs import recording, records
@@ -58,6 +58,8 @@ def main() -> int:
         decode.decode(run, ceilings["copy"])
     if "window" in parts:
         window.window(run)
+    if "varlen" in parts:
+        varlen.varlen(run)
     if "memory" in parts:
         memory.memory(run)
     print(f"measured in {time.perf_counter() - start:.0f} s")

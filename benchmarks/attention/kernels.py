@@ -31,6 +31,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "head": ("naive", *ONE_HEAD, "flash2"),
     "decode": ("split_kv",),
     "window": ("flash2_window",),
+    "varlen": ("varlen", "flash2_causal"),
     "memory": ("naive", *ONE_HEAD, *BATCHED),
 }
 # Longer, its score matrices do not fit, or leave no room for anything else.
@@ -106,15 +107,22 @@ def flex(
     return lambda q, k, v: compiled(q, k, v, block_mask=mask, **options)
 
 
+def fa3_module() -> Any:
+    """The package fa3-fwd, or None if it is not installed."""
+    if importlib.util.find_spec("fa3_fwd_interface"):
+        return importlib.import_module("fa3_fwd_interface")
+    return None
+
+
 def fa3(**options: Any) -> dict[str, Attention]:
-    """FlashAttention-3, from the package fa3-fwd, if it is installed."""
-    if not importlib.util.find_spec("fa3_fwd_interface"):
+    """FlashAttention-3 on [batch, heads, seq, head_dim], if it is installed."""
+    module = fa3_module()
+    if module is None:
         return {}
-    attention = importlib.import_module("fa3_fwd_interface").flash_attn_func
 
     def call(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         q, k, v = (x.transpose(1, 2) for x in (q, k, v))  # it wants seq before heads
-        return attention(q, k, v, **options).transpose(1, 2)
+        return module.flash_attn_func(q, k, v, **options).transpose(1, 2)
 
     return {"fa3-fwd": call}
 
@@ -123,6 +131,6 @@ def versions() -> dict[str, str]:
     """The versions of the peers that PyTorch's does not determine."""
     number = torch.backends.cudnn.version() or 0
     found = {"cudnn": f"{number // 10000}.{number // 100 % 100}.{number % 100}"}
-    if fa3():
+    if fa3_module():
         found["fa3-fwd"] = metadata.version("fa3-fwd")
     return found

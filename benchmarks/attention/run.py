@@ -86,7 +86,7 @@ class Run:
         self.record[part] += entries
         self.save(self.incomplete)
         for entry in entries[:1]:
-            keys = ("head_dim", "seq", "causal", "window", "batch", "seq_k")
+            keys = "head_dim", "seq", "causal", "window", "fill", "batch", "seq_k"
             shape = " ".join(f"{key}={entry[key]}" for key in keys if key in entry)
             line = "  ".join(
                 f"{entry['kernel'].removeprefix('attention/')} {told(entry)}"

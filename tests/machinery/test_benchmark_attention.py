@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from benchmarks import timing
-from benchmarks.attention import decode, forward, kernels, memory, warm, window
+from benchmarks.attention import decode, forward, kernels, memory, varlen, warm, window
 from benchmarks.attention.measure import Wrong, check_rows, first
 from benchmarks.attention.run import PARTS, Disagree, Run, hashes
 from tests.machinery.repository import ROOT
@@ -187,6 +187,46 @@ def test_window(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [e["window"] for e in run.record["window"]] == [16, 64, 64]
     # Without the window it is wrong, and a window of everything is none.
     assert [r["window"] for r in run.record["refusals"]] == [16]
+
+
+def test_varlen(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(varlen, "BATCH", 4)
+    monkeypatch.setattr(varlen, "LONGEST", 40)
+    monkeypatch.setattr(varlen, "FILLS", (0.5, 1.0))
+    seen = []
+
+    def packed(q: Tensor, k: Tensor, v: Tensor, starts: Tensor, ends: Tensor) -> Any:
+        assert starts is ends
+        seen.append(starts.tolist())
+        seqs = starts.diff().tolist()
+        split = (x.transpose(0, 1)[None].split(seqs, dim=2) for x in (q, k, v))
+        o = [attention(*part, causal=True)[0][0] for part in zip(*split, strict=True)]
+        return torch.cat(o, dim=1).transpose(0, 1), None
+
+    own = {
+        "attention/varlen.py": packed,
+        "attention/flash2_causal.py": partial(attention, causal=True),
+    }
+    monkeypatch.setattr(kernels, "published", lambda part, seq, causal: own)
+    varlen.varlen(run)
+    assert not run.failures
+    assert seen[0] == [0, 10, 30, 60, 100]
+    found = run.record["varlen"]
+    assert [(e["kernel"], e["fill"]) for e in found] == [
+        (name, fill) for fill in (0.5, 1.0) for name in own
+    ]
+    flops = 2 * 16 * 128 * (10**2 + 20**2 + 30**2 + 40**2)
+    assert found[0]["flops_per_second"] == found[1]["flops_per_second"] / 2 == flops
+    assert (found[0]["tokens"], found[2]["tokens"]) == (100, 160)
+
+
+def test_lengths_fill_the_batch_as_they_say() -> None:
+    for fill in varlen.FILLS:
+        seqs = varlen.lengths(fill)
+        assert seqs[-1] == varlen.LONGEST
+        assert seqs == sorted(seqs)
+        part = sum(seqs) / (len(seqs) * varlen.LONGEST)
+        assert part == pytest.approx(fill, abs=0.04)
 
 
 def test_memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
