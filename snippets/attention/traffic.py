@@ -108,7 +108,7 @@ def flash2_operations(
     seq_q: int, seq_k: int, head_dim: int, block_m: int, block_n: int
 ) -> int:
     """All others of flash2_single_head.py, in the same case."""
-    tile = 5 * block_m * block_n + 5 * block_m + block_m * head_dim
+    tile = 5 * block_m * block_n + 5 * block_m + 2 * block_m * head_dim
     finish = block_m * head_dim + 2 * block_m
     return ceil(seq_q / block_m) * (ceil(seq_k / block_n) * tile + finish)
 
@@ -136,6 +136,6 @@ if __name__ == "__main__":
         print(f"{'all':10}", *cells, sep="")
         others = flash1_operations(*sizes, *tile), flash2_operations(*sizes, *tile)
         cells = (f"{n / matmul_operations(*sizes):10.1%}" for n in others)
-        print(f"{'operations':20}", *cells, sep="")
+        print(f"{'other operations':20}", *cells, sep="")
         print()
 # --8<-- [end:demo]

@@ -79,8 +79,9 @@ def attention_kernel(
         alpha = tl.exp(m_i - shift)
         l_i = l_i * alpha + tl.sum(p, axis=1)
         # --8<-- [line:output]
-        acc = acc * alpha[:, None]
-        acc = tl.dot(p.to(v.dtype), v, acc, input_precision="ieee")
+        # The sum over a tile starts from 0: one long chain would round more.
+        pv = tl.dot(p.to(v.dtype), v, input_precision="ieee")
+        acc = tl.fma(acc, alpha[:, None], pv)
         m_i = m_new
     # --8<-- [end:loop]
 

@@ -42,7 +42,7 @@ class Traffic(Bounds):
             without "_ptr". Masked lanes do not count.
         launches: how many there were.
         operations: on floating-point numbers, matrix products left out. A maximum or a
-            sum over n numbers counts n. Masked lanes do count.
+            sum over n numbers counts n, a fused multiply-add 2. Masked lanes do count.
     """
 
     def __init__(self) -> None:
@@ -58,6 +58,8 @@ class Traffic(Bounds):
         for name in ELEMENTWISE:
             method = getattr(interpreter.InterpreterBuilder, name)
             patch.setattr(interpreter.InterpreterBuilder, name, self._counted(method))
+        fused = self._counted(interpreter.InterpreterBuilder.create_fma, each=2)
+        patch.setattr(interpreter.InterpreterBuilder, "create_fma", fused)
         reduce = self._reduction(interpreter.ReduceOps.apply_impl)
         patch.setattr(interpreter.ReduceOps, "apply_impl", reduce)
 
@@ -85,11 +87,11 @@ class Traffic(Bounds):
             name = extent.name.removesuffix("_ptr")
             self.bytes[f"{VERBS[verb]} {name}"] += lanes * itemsize
 
-    def _counted(self, method: Callable) -> Callable:
+    def _counted(self, method: Callable, each: int = 1) -> Callable:
         @wraps(method)
         def counted(builder: Any, *args: Any) -> Any:
             result = method(builder, *args)
-            self.operations += result.data.size
+            self.operations += each * result.data.size
             return result
 
         return counted

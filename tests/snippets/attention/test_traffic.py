@@ -119,8 +119,8 @@ MUTATIONS = [
     Mutation("programs = ceil(seq_q / block_m)\n", "programs = 1\n", "one program"),
     Mutation('"load s": scores', '"load s": 0', "scores that stay on the chip"),
     Mutation("8 * block_m + 4", "9 * block_m + 4", "one operation more in FA1"),
-    Mutation("5 * block_m + block_m", "4 * block_m + block_m", "one less in FA2"),
-    Mutation("+ 2 * block_m", "", "a logarithm for nothing"),
+    Mutation("5 * block_m + 2", "4 * block_m + 2", "one less in FA2"),
+    Mutation("head_dim + 2 * block_m\n", "head_dim\n", "a logarithm for nothing"),
     Mutation("return 4 * seq_q", "return 2 * seq_q", "half of the products"),
     Mutation("torch.softmax(s, dim=-1)", "s", "no softmax"),
 ]

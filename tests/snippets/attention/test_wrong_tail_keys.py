@@ -49,5 +49,5 @@ MUTATIONS = [
     Mutation(") * scale  #", ")  #", "wrong in another way: no scale"),
     Mutation("m_i + tl.log(l_i)", "tl.log(l_i)", "wrong in another way: lse"),
     Mutation("l_i * alpha + tl.sum", "l_i + tl.sum", "wrong in another way: the sum"),
-    Mutation("acc * alpha[:, None]", "acc", "wrong in another way: the output"),
+    Mutation("acc, alpha[:, None]", "acc, 1.0", "wrong in another way: the output"),
 ]
