@@ -59,14 +59,17 @@ class VerifiedDocs(Extension):
         tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
         md.preprocessors.register(Before(md, self), "verified-before", 26)
-        md.preprocessors.register(After(md), "verified-after", 24)
+        md.preprocessors.register(After(md, self.site), "verified-after", 24)
         # After code spans (190), before TeX would see a $ and backslashes escape.
         inline = Directive(DIRECTIVE, md, self.site)
         md.inlinePatterns.register(inline, "verified-directive", 189.95)
-        md.treeprocessors.register(NoIndentedCode(md), "verified-indented", 31)
+        md.treeprocessors.register(
+            NoIndentedCode(md, self.site), "verified-indented", 31
+        )
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
         md.treeprocessors.register(Steps(md), "verified-steps", 9)
-        md.treeprocessors.register(TexTreeprocessor(md, tex), "verified-tex", 6)
+        formulas = TexTreeprocessor(md, tex, self.site)
+        md.treeprocessors.register(formulas, "verified-tex", 6)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
 
     def reset(self) -> None:
@@ -118,11 +121,13 @@ def render_fence(
     try:
         return fences.render(site, language or "", src, options)
     except Exception as error:
-        raise PageError(f"```{language or ''}: {error}") from error
+        head = (language or "", *map(str, options.values()))
+        where = site.at(head, (src.split("\n")[0].strip(),))
+        raise PageError(f"{where}```{language or ''}: {error}") from error
 
 
 class Before(Preprocessor):
-    """Checks that fences are ours, and hides the pipes of directives from tables."""
+    """Checks that fences are ours, and keeps the page as it was typed."""
 
     def __init__(self, md: Markdown, extension: VerifiedDocs) -> None:
         super().__init__(md)
@@ -136,11 +141,16 @@ class Before(Preprocessor):
                 "another extension took the fences: verified_docs.markdown loads "
                 "pymdownx.superfences itself; leave it and fenced_code out"
             )
+        self.extension.site.lines = tuple(lines)
         return lines
 
 
 class After(Preprocessor):
-    """Refuses what looks like a fence and was not read as one."""
+    """Refuses what looks like a fence and was not; hides pipes from tables."""
+
+    def __init__(self, md: Markdown, site: Site) -> None:
+        super().__init__(md)
+        self.site = site
 
     def run(self, lines: list[str]) -> list[str]:
         """Raises PageError."""
@@ -148,7 +158,8 @@ class After(Preprocessor):
             match = FENCE.match(line)
             if match and match[1][0] not in line[match.end() :]:
                 raise PageError(
-                    f"{line.strip()!r} opens no fence: close it, write its options as "
+                    f"{self.site.at((line.strip(),))}{line.strip()!r} opens no fence: "
+                    "close it, write its options as "
                     'key="value", and put it on a line of its own'
                 )
         return [
@@ -185,7 +196,8 @@ class Directive(InlineProcessor):
         try:
             html = kinds[kind](text)
         except Exception as error:
-            raise PageError(f"{{{kind}: {text}}}: {error}") from error
+            where = self.site.at((m[0].replace(PIPE, "|"),))
+            raise PageError(f"{where}{{{kind}: {text}}}: {error}") from error
         return self.md.htmlStash.store(html), m.start(0), m.end(0)
 
     def _verified(self, text: str) -> str:

@@ -24,7 +24,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
-from verified_docs import snippets
+from verified_docs import snippets, sources
+from verified_docs.sources import SourceError
 
 TEXT = "text/plain"
 
@@ -34,6 +35,19 @@ class NotebookError(ValueError):
 
     def __init__(self, cell: str, reason: str) -> None:
         super().__init__(f"cell {cell!r}: {reason}")
+        self.cell = cell
+
+
+def on_page_read_source(*, page: Page, config: MkDocsConfig) -> None:
+    """MkDocs event: of a file that cannot be read, tell the line."""
+    path = Path(page.file.abs_src_path or "")
+    try:
+        if path.suffix == ".ipynb":
+            sources.notebook(path)
+        elif path.is_file():
+            sources.read(path)
+    except SourceError as error:
+        raise PluginError(str(error)) from None
 
 
 def on_page_content(
@@ -45,11 +59,12 @@ def on_page_content(
         return html
     folder = Path(config.config_file_path).parent / "snippets"
     try:
-        notebook = json.loads(path.read_text(encoding="utf-8"))
+        notebook = sources.notebook(path)
         shown = outputs(html)
         page.markdown = compose(notebook, folder, shown)
-    except (NotebookError, snippets.SnippetError) as error:
-        raise PluginError(f"{path}: {error}") from error
+    except NotebookError as error:
+        line = sources.line_of_cell(path, error.cell)
+        raise PluginError(f"{path}:{line}: {error}") from error
     page.meta.update(notebook["metadata"].get("page", {}))
     Page.render(page, config, files)  # The instance's own method is mkdocs-jupyter's.
     return re.sub(
@@ -113,7 +128,11 @@ def compose(notebook: dict[str, Any], folder: Path, shown: Container[str]) -> st
             if not reference:
                 reason = 'its metadata has no "snippet", such as "softmax/safe.py:demo"'
                 raise NotebookError(cell["id"], reason)
-            if source.rstrip("\n") != text(folder, reference):
+            try:
+                wanted = text(folder, reference)
+            except snippets.SnippetError as error:
+                raise NotebookError(cell["id"], str(error)) from error
+            if source.rstrip("\n") != wanted:
                 reason = (
                     f"it differs from {reference}, which "
                     "python -m verified_docs.notebook NOTEBOOK copies into it"
@@ -131,9 +150,12 @@ def text(folder: Path, reference: str) -> str:
 
 
 def refresh(path: Path, folder: Path) -> bool:
-    """Copy each section into the cell that names it. True if the notebook changed."""
+    """Copy each section into the cell that names it. True if the notebook changed.
+
+    Raises OSError, SourceError and SnippetError, and then leaves the file as it was.
+    """
+    notebook = sources.notebook(path)
     old = path.read_text(encoding="utf-8")
-    notebook = json.loads(old)
     for cell in notebook["cells"]:
         if reference := cell["metadata"].get("snippet"):
             cell["source"] = text(folder, reference).splitlines(keepends=True)
@@ -145,5 +167,8 @@ def refresh(path: Path, folder: Path) -> bool:
 
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
-        changed = refresh(Path(argument), Path("snippets"))
+        try:
+            changed = refresh(Path(argument), Path("snippets"))
+        except (OSError, SourceError, snippets.SnippetError) as error:
+            sys.exit(str(error))
         print(f"{argument}: {'refreshed' if changed else 'already fresh'}")

@@ -237,6 +237,13 @@ def load_benchmark(path: Path) -> Benchmark:
     files = _get(data, "files", dict, path, "")
     for name in files:
         _get(files, name, str, path, "files")
+    if "measurements" in data:
+        _get(data, "measurements", list, path, "")
+    for key, value in data.items():
+        for number, item in enumerate(value if isinstance(value, list) else ()):
+            if not isinstance(item, dict):
+                reason = f"is a {type(item).__name__}, not an object"
+                raise RecordError(f"{path}: /{key}/{number} {reason}")
     return Benchmark(path, _environment(data, path, ""), files, data)
 
 

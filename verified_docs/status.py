@@ -61,10 +61,11 @@ def including_pages(docs: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """For each snippet the pages that include it, its differences or its output."""
     found: dict[str, list[str]] = {name: [] for name in names}
     for page in sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")]):
-        text = page.read_text(encoding="utf-8").replace('\\"', '"')
-        mentioned = set(
-            re.findall(r'(?:--8<-- |from=|to=|"snippet": )"([^":\s]+)', text)
-        )
+        text = page.read_text(encoding="utf-8", errors="replace")
+        keys = "--8<-- |from=|to="
+        if page.suffix == ".ipynb":
+            text, keys = text.replace('\\"', '"'), f'{keys}|"snippet": '
+        mentioned = set(re.findall(rf'(?:{keys})"([^":\s]+)', text))
         for name in names:
             if name in mentioned:
                 found[name].append(page.relative_to(docs).as_posix())

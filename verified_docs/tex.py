@@ -11,6 +11,7 @@ from markdown.treeprocessors import Treeprocessor
 from py_mini_racer import JSEvalException, MiniRacer
 
 from verified_docs.errors import PageError
+from verified_docs.site import Site
 
 RENDER = """
 (formula, display, macros) => katex.renderToString(formula, {
@@ -71,17 +72,20 @@ def _render(katex: Path, macros: str, formula: str, display: bool) -> str:
 class TexTreeprocessor(Treeprocessor):
     """Replaces what pymdownx.arithmatex (generic) found by rendered formulas."""
 
-    def __init__(self, md: Markdown, tex: Tex) -> None:
+    def __init__(self, md: Markdown, tex: Tex, site: Site) -> None:
         super().__init__(md)
         self.tex = tex
+        self.site = site
 
     def run(self, root: Element) -> None:
         """Render every formula. Raises TexError, also for one inside a heading."""
         for heading in root.iter():
-            if heading.tag in HEADINGS and any(map(_is_math, heading.iter())):
+            formula = next(filter(_is_math, heading.iter()), None)
+            if heading.tag in HEADINGS and formula is not None:
                 text = "".join(heading.itertext()).strip()
                 raise TexError(
-                    f"TeX in the heading {text!r}: a table of contents cannot show it"
+                    f"{self._where(_source(formula))}TeX in the heading {text!r}: "
+                    "a table of contents cannot show it"
                 )
         for element in root.iter():
             if _is_math(element):
@@ -89,13 +93,11 @@ class TexTreeprocessor(Treeprocessor):
 
     def _replace(self, element: Element) -> None:
         display = element.tag == "div"
-        text = "".join(element.itertext()).strip()
-        formula = text[2:-2]  # Between \( and \), or \[ and \].
-        if display:  # Only display formulas come escaped.
-            for entity, character in (("lt", "<"), ("gt", ">"), ("quot", '"')):
-                formula = formula.replace(f"&{entity};", character)
-            formula = formula.replace("&amp;", "&")
-        html = self.tex.render(formula, display)
+        formula = _source(element)
+        try:
+            html = self.tex.render(formula, display)
+        except TexError as error:
+            raise TexError(f"{self._where(formula)}{error}") from None
         tail = element.tail
         element.clear()
         # Not <span>: the search plugin would end the exclusion at the first </span>.
@@ -104,6 +106,23 @@ class TexTreeprocessor(Treeprocessor):
         element.set("data-search-exclude", "")
         element.text = self.md.htmlStash.store(html)
         element.tail = tail
+
+    def _where(self, formula: str) -> str:
+        """The place of a formula in its file."""
+        first = formula.strip().split("\n")[0].strip()
+        opened = (self.site.at((mark + first,)) for mark in ("$", "\\(", "\\["))
+        below = (self.site.at((mark,), (first,)) for mark in ("$$", "\\["))
+        return next(filter(None, (*opened, *below)), "")
+
+
+def _source(element: Element) -> str:
+    """The TeX between \\( and \\), or \\[ and \\]."""
+    formula = "".join(element.itertext()).strip()[2:-2]
+    if element.tag == "div":  # Only display formulas come escaped.
+        for entity, character in (("lt", "<"), ("gt", ">"), ("quot", '"')):
+            formula = formula.replace(f"&{entity};", character)
+        formula = formula.replace("&amp;", "&")
+    return formula
 
 
 def _is_math(element: Element) -> bool:

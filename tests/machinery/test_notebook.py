@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -161,3 +162,51 @@ def test_published_notebooks_are_fresh() -> None:
         for cell in content["cells"]:
             assert not cell.get("outputs"), f"{path}: stored outputs; clear them"
         assert notebook.compose(content, ROOT / "snippets", {})
+
+
+BROKEN = {
+    "cut short": (lambda text: text[: len(text) // 2], r"page.ipynb:\d+: not JSON"),
+    "no id": (lambda text: text.replace('"id": "cell-one",', ""), "1: cell 2 has no"),
+    "no cells": (lambda text: "[]", "page.ipynb:1: it is no notebook"),
+    "bytes": (
+        lambda text: text.replace("A page", "\udcf6"),
+        "7: the file is not UTF-8",
+    ),
+    "section": (lambda text: text.replace(":one", ":gone"), r"'cell-one': .*'gone'"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_notebook_is_named_without_a_traceback(site: Path, fault: str) -> None:
+    path = site / "docs/page.ipynb"
+    change, reason = BROKEN[fault]
+    broken = change(path.read_text("utf-8")).encode("utf-8", "surrogateescape")
+    path.write_bytes(broken)
+    result = build(site)
+    assert result.returncode != 0
+    assert re.search(reason, result.stderr)
+    assert "Traceback" not in result.stderr
+    told = copy(site, "docs/page.ipynb")
+    assert told.returncode == 1
+    assert "Traceback" not in told.stderr
+    assert "page.ipynb" in told.stderr or fault == "section"
+    assert path.read_bytes() == broken
+
+
+def test_a_notebook_that_is_not_there(site: Path) -> None:
+    told = copy(site, "docs/gone.ipynb")
+    assert told.returncode == 1
+    assert "docs/gone.ipynb" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def copy(site: Path, name: str) -> subprocess.CompletedProcess[str]:
+    """The command that copies sections into cells."""
+    return subprocess.run(
+        [sys.executable, "-m", "verified_docs.notebook", name],
+        cwd=site,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )

@@ -119,3 +119,10 @@ def test_check_gets_its_own_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "main", fake)
     assert main(["check", "--require", "gpu", "--root", "x", "--help"]) == 3
     assert seen == [["--require", "gpu", "--root", "x", "--help"]]
+
+
+def test_a_page_about_the_metadata_of_cells_shows_no_snippet(root: Path) -> None:
+    (root / "docs/help.md").write_text('Write `{"snippet": "part/c.py:x"}`.\n')
+    (root / "docs/book.ipynb").write_text('{"snippet": "part/b.py:x"}\n')
+    assert rows(root)["part/c.py"][0] == "none"
+    assert rows(root)["part/b.py"][0] == "book.ipynb, diff.md"

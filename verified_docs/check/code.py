@@ -248,13 +248,13 @@ def mirrored(site: Site, name: str) -> Path:
 def test_texts(site: Site) -> Iterator[str]:
     """The text of every test module."""
     for path in sorted((site.root / "tests").rglob("*.py")):
-        yield path.read_text(encoding="utf-8")
+        yield path.read_text(encoding="utf-8", errors="replace")
 
 
 def listed(site: Site) -> set[str]:
     """The commands in README: after a $, or as inline code."""
     path = site.root / "README.md"
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    text = path.read_text("utf-8", "replace") if path.is_file() else ""
     found = {match[1].strip() for match in COMMAND.finditer(text)}
     return found | {match[1].strip() for match in INLINE.finditer(text)}
 

@@ -60,7 +60,7 @@ def tested(site: Site, name: str) -> Iterator[Finding]:
     if not test.is_file():
         reason = f"there is no mirrored test module {site.relative(test)}"
         yield Finding(f"snippets/{name}", 1, reason)
-    elif not TEST.search(test.read_text(encoding="utf-8")):
+    elif not TEST.search(test.read_text("utf-8", "replace")):
         yield Finding(site.relative(test), 1, "the module has no test")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from verified_docs import badge, plots
+from verified_docs.check.code import CODE
 from verified_docs.check.dom import Node, parse
 from verified_docs.check.prose import MEASUREMENT, short
 from verified_docs.check.site import Finding, Page, Site, Weight
@@ -28,11 +29,13 @@ FENCE = re.compile(
 def check(site: Site) -> Iterator[Finding]:
     """Faults in quoted figures, tables and plots."""
     for page in site.pages:
+        lines = directives(page)
         for node in page.nodes:
             if "measured" in node.classes and node.tag == "data":
-                yield from figure(site, page, node)
+                if site.readable:
+                    yield from figure(site, page, node, lines.get(id(node)))
             elif "unmeasured" in node.classes:
-                yield from unmeasured(page, node)
+                yield from unmeasured(page, node, lines.get(id(node)))
             elif "stated" in node.classes and not node.attrs.get("title", "").strip():
                 reason = f"the figure {short(node.text())} names no source"
                 yield page.fault(node, reason, node.text())
@@ -43,35 +46,54 @@ def check(site: Site) -> Iterator[Finding]:
         yield from drawn(site, page)
 
 
-def figure(site: Site, page: Page, node: Node) -> Iterator[Finding]:
+def directives(page: Page) -> dict[int, int]:
+    """For each quoted figure by its id(): the line of its directive.
+
+    Empty where the page has not as many figures as its source.
+    """
+    if page.source is None:
+        return {}
+    text = CODE.sub(lambda found: "\n" * found[0].count("\n"), page.source.plain)
+    starts = [match.start() for match in re.finditer(r"\{measured:", text)]
+    quoted = [
+        node
+        for node in page.nodes
+        if (node.tag == "data" and "measured" in node.classes)
+        or ("unmeasured" in node.classes and not node.within(".no-record"))
+    ]
+    if len(starts) != len(quoted):
+        return {}
+    pairs = zip(quoted, starts, strict=True)
+    return {id(node): text.count("\n", 0, start) + 1 for node, start in pairs}
+
+
+def figure(site: Site, page: Page, node: Node, line: int | None) -> Iterator[Finding]:
     """One quoted figure: its value is in the record, and it is shown as it is."""
     shown = node.text()
     source = node.attrs.get("data-source", "")
     path, _, key = source.partition(" ")
-    where = (key, shown)
     file = site.root / path
+    line = line or (page.source.line_of(key, shown) if page.source else None)
     if not (path.startswith("records/") and file.is_file()):
-        yield page.fault(
-            node, f"{short(shown)} quotes {path!r}, which is not there", key
-        )
+        reason = f"{short(shown)} quotes {path!r}, which is not there"
+        yield page.at(line, node, reason)
         return
     try:
         value = look_up(json.loads(file.read_text(encoding="utf-8")), key)
     except (ValueError, IndexError):
         value = None
     if value is None:
-        yield page.fault(
-            node, f"{short(shown)}: {path} has nothing for {key!r}", *where
-        )
+        reason = f"{short(shown)}: {path} has nothing for {key!r}"
+        yield page.at(line, node, reason)
     elif str(value) != node.attrs.get("value"):
         reason = f"{short(shown)}: {path} now says {value} for {key!r}; run `make site`"
-        yield page.fault(node, reason, *where)
+        yield page.at(line, node, reason)
     elif shown.removesuffix(" (stale)") not in forms(value):
         reason = f"{short(shown)} is not {value}, which {path} says for {key!r}"
-        yield page.fault(node, reason, *where)
+        yield page.at(line, node, reason)
     elif "stale" in node.classes:
         reason = f"{short(shown)} was measured before the file changed"
-        yield page.fault(node, reason, *where, weight=Weight.RECORD)
+        yield page.at(line, node, reason, Weight.RECORD)
 
 
 def look_up(record: dict[str, Any], key: str) -> Any:
@@ -94,11 +116,12 @@ def forms(value: Any) -> set[str]:
     return found
 
 
-def unmeasured(page: Page, node: Node) -> Iterator[Finding]:
+def unmeasured(page: Page, node: Node, line: int | None) -> Iterator[Finding]:
     """A figure that no record has yet."""
-    around = next(n for n in node.ancestors() if n.tag in ("p", "td", "li", "article"))
-    before = around.text().partition(node.text())[0]
-    line = page.source.line_after(before, "{measured:") if page.source else None
+    frame = next((n for n in node.ancestors() if "no-record" in n.classes), None)
+    if frame and page.source:  # A plot or a table, known by its title.
+        title = frame.text().partition(":")[0]
+        line = page.source.line_of(title, start=page.start(node))
     yield page.at(line, node, "a figure that is not yet measured", Weight.RECORD)
 
 

@@ -1,5 +1,6 @@
 """What the check reads: the sources of the site, and the pages built from them."""
 
+import bisect
 import functools
 import html
 import json
@@ -15,14 +16,18 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from verified_docs import records, snippets
+from verified_docs import records, snippets, sources
 from verified_docs.check.dom import Node, parse
 from verified_docs.evidence import Evidence
+from verified_docs.sources import SourceError
 
 EXTENSION = "verified_docs.markdown"
 
 
 GAP = "\N{OBJECT REPLACEMENT CHARACTER}"
+# What stands in a page and not in the text of its source.
+GENERATED = ("code", "pre", "svg", "math", ".katex", ".snippet", ".facts", ".plot")
+LEAD = 12  # letters that tell a place in the source
 
 
 class Weight(IntEnum):
@@ -60,7 +65,12 @@ class Source:
 
     def __init__(self, path: Path, root: Path) -> None:
         self.path = path.relative_to(root).as_posix()
-        self.text = path.read_text(encoding="utf-8")
+        try:
+            if path.suffix == ".ipynb":
+                sources.notebook(path)
+            self.text = sources.read(path)
+        except SourceError as error:
+            raise Missing(str(error).replace(str(path), self.path, 1)) from None
 
     @functools.cached_property
     def plain(self) -> str:
@@ -82,41 +92,48 @@ class Source:
             lines.extend([number] * len(kept))
         return "".join(letters), lines
 
-    def line_of(self, *texts: str, skip: int = 0) -> int | None:
+    def line_of(self, *texts: str, skip: int = 0, start: int = 1) -> int | None:
         """The first line with one of these texts, exactly or by its letters.
 
-        As many places as `skip` says are passed over, where there are more.
+        Lines before `start` count only if there is none after it. As many places as
+        `skip` says are passed over, where there are more.
         """
-        for text in texts:
-            start = next((part for part in text.split("\n") if part.strip()), "")
-            for candidate in (text, start, start.strip()):
-                at = nth(self.plain, candidate, skip)
-                if at >= 0:
-                    return self.plain.count("\n", 0, at) + 1
         letters, lines = self.squeezed
-        for text in texts:
-            wanted = squeeze(text)
-            for length in (len(wanted), 60, 30):
-                at = nth(letters, wanted[:length], skip)
-                if at >= 0:
-                    return lines[at]
+        for line in dict.fromkeys((start, 1)):
+            begin = len("\n".join(self.plain.split("\n")[: line - 1]))
+            for text in texts:
+                first = next((part for part in text.split("\n") if part.strip()), "")
+                for candidate in (text, first, first.strip()):
+                    at = nth(self.plain, candidate, skip, begin)
+                    if at >= 0:
+                        return self.plain.count("\n", 0, at) + 1
+            begin = bisect.bisect_left(lines, line)
+            for text in texts:
+                wanted = squeeze(text)
+                for length in (len(wanted), 60, 30):
+                    at = nth(letters, wanted[:length], skip, begin)
+                    if at >= 0:
+                        return lines[at]
         return None
 
-    def line_after(self, before: str, what: str) -> int | None:
-        """The line of a text by the letters that come before it."""
+    def line_after(self, before: str, what: str, start: int = 1) -> int | None:
+        """The line of a text by the letters that come before it, from `start` on."""
         letters, lines = self.squeezed
         wanted = squeeze(what)[:60]
         lead = squeeze(before.rpartition(GAP)[2])
-        for length in (60, 30, 12):
-            at = letters.find(lead[-length:] + wanted) if lead and wanted else -1
+        begin = bisect.bisect_left(lines, start)
+        for length in (60, 30, LEAD):
+            found = lead[-length:] + wanted if lead and wanted else ""
+            at = nth(letters, found, 0, begin)
+            at = at if at >= 0 else nth(letters, found, 0)
             if at >= 0:
                 return lines[at + len(lead[-length:])]
-        return self.line_of(what)
+        return self.line_of(what, start=start)
 
 
-def nth(text: str, wanted: str, skip: int) -> int:
+def nth(text: str, wanted: str, skip: int, begin: int = 0) -> int:
     """Where a text occurs after `skip` earlier places, or the last one; else -1."""
-    at = text.find(wanted) if wanted else -1
+    at = text.find(wanted, begin) if wanted else -1
     while at >= 0 and skip:
         further = text.find(wanted, at + 1)
         if further < 0:
@@ -144,12 +161,16 @@ class Block:
 
 @dataclass
 class Page:
-    """A built page. `source` is None for the theme's own, such as 404.html."""
+    """A built page. `source` is None for the theme's own, such as 404.html.
+
+    `drawings` are the SVG files of the site, by the letters of their titles.
+    """
 
     file: Path
     path: str
     source: Source | None
     root: Node = field(repr=False)
+    drawings: dict[str, Source] = field(default_factory=dict, repr=False)
     told: Counter[tuple[str, ...]] = field(default_factory=Counter, repr=False)
 
     @functools.cached_property
@@ -182,18 +203,22 @@ class Page:
     ) -> Finding:
         """A finding at the source line with one of the texts, else at the HTML's.
 
-        The same fault again is found where the texts occur again.
+        The texts are looked for after what the page says before the node; the same
+        fault again is found where they occur again.
         """
-        skip = self.told[reason, *texts]
-        self.told[reason, *texts] += 1
-        line = self.source.line_of(*texts, skip=skip) if self.source else None
+        source, start = self.origin(node), self.start(node)
+        key = (reason, str(start), *texts)
+        skip = self.told[key]
+        self.told[key] += 1
+        line = source.line_of(*texts, skip=skip, start=start) if source else None
         return self.at(line, node, reason, weight)
 
     def fault_in(self, block: "Block", match: re.Match[str], reason: str) -> Finding:
         """A finding at the source line of a match in a block's text."""
         line = None
-        if self.source:
-            line = self.source.line_after(block.text[: match.start()], match[0])
+        if source := self.origin(block.node):
+            before = block.text[: match.start()]
+            line = source.line_after(before, match[0], self.start(block.node))
         return self.at(line, block.node, reason)
 
     def at(
@@ -204,9 +229,47 @@ class Page:
         weight: Weight = Weight.FAULT,
     ) -> Finding:
         """A finding at a line of the source, or where the source does not have it."""
-        if self.source and line:
-            return Finding(self.source.path, line, reason, weight)
+        source = self.origin(node)
+        if source is not self.source:
+            line = line or 1
+        if source and line:
+            return Finding(source.path, line, reason, weight)
         return Finding(self.path, node.line, reason, weight)
+
+    def origin(self, node: Node) -> Source | None:
+        """The file that the node is of: the page's own, or that of a diagram."""
+        for frame in node.ancestors():
+            if "diagram" in frame.classes:
+                title = next((squeeze(n.text()) for n in frame.find("title")), "")
+                return self.drawings.get(title, self.source)
+        return self.source
+
+    def start(self, node: Node) -> int:
+        """The line of the node's file from which on it may stand."""
+        return self.leads.get(id(node), 1) if self.origin(node) is self.source else 1
+
+    @functools.cached_property
+    def leads(self) -> dict[int, int]:
+        """For each node of the article by its id(): the line of the text before it.
+
+        It is that of the last text which the source has once and in this order.
+        """
+        found: dict[int, int] = {}
+        if self.source is None:
+            return found
+        letters, lines = self.source.squeezed
+        line = 1
+        stack: list[Node | str] = [self.article]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, Node) and item.within(*GENERATED):
+                found.update((id(node), line) for node in item.walk())
+            elif isinstance(item, Node):
+                found[id(item)] = line
+                stack.extend(reversed(item.children))
+            elif len(text := squeeze(item)) >= LEAD and letters.count(text) == 1:
+                line = max(line, lines[letters.index(text) + len(text) - 1])
+        return found
 
 
 class Site:
@@ -218,9 +281,17 @@ class Site:
         if not (root / "mkdocs.yml").is_file():
             raise Missing(f"{root / 'mkdocs.yml'}: there is no such file")
         self.config_source = Source(root / "mkdocs.yml", root)
-        self.config: dict[str, Any] = yaml.load(self.config_source.text, Loader) or {}
+        try:
+            loaded = yaml.load(self.config_source.text, Loader)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = mark.line + 1 if mark else 1
+            what = getattr(error, "problem", None) or "not YAML"
+            raise Missing(f"mkdocs.yml:{line}: {what}") from None
+        if not isinstance(loaded, dict):
+            raise Missing("mkdocs.yml:1: it is no mapping of options")
+        self.config: dict[str, Any] = loaded
         self.docs = root / str(self.config.get("docs_dir", "docs"))
-        self.prefix = urlsplit(str(self.config.get("site_url") or "/")).path or "/"
         if not (built / "index.html").is_file():
             raise Missing(
                 f"{self.relative(built)}: no built site; run `make site` first"
@@ -238,10 +309,29 @@ class Site:
                 self.relative(path),
                 self.sources.get(built_from.get(path, "")),
                 parse(path.read_text(encoding="utf-8")),
+                self.drawings,
             )
             for path in sorted(built.rglob("*.html"))
             if not (self.docs / path.relative_to(built)).is_file()
         ]
+
+    @functools.cached_property
+    def drawings(self) -> dict[str, Source]:
+        """The SVG files below docs, by the letters of their titles."""
+        found = {}
+        for path in sorted(self.docs.rglob("*.svg")):
+            source = Source(path, self.root)
+            if title := re.search(r"<title[^>]*>(.*?)</title>", source.text, re.DOTALL):
+                found[squeeze(html.unescape(title[1]))] = source
+        return found
+
+    @functools.cached_property
+    def prefix(self) -> str:
+        """The path below which the site is served: that for which it was built."""
+        home = next(p for p in self.pages if p.file == self.built / "index.html")
+        links = (n for n in home.nodes if n.attrs.get("rel") == "canonical")
+        address = next((n.attrs.get("href", "") for n in links), "")
+        return urlsplit(address).path or "/"
 
     @functools.cached_property
     def options(self) -> dict[str, Any]:

@@ -1,0 +1,44 @@
+"""Files of pages: read, or refused with the line and the reason."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+KEYS = ("cell_type", "id", "metadata", "source")
+
+
+class SourceError(ValueError):
+    """A file that cannot be a page; the message starts with its path and the line."""
+
+
+def read(path: Path) -> str:
+    """The text without a byte order mark. Raises SourceError if it is not UTF-8."""
+    data = path.read_bytes()
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SourceError(f"{path}:{line}: the file is not UTF-8") from None
+
+
+def notebook(path: Path) -> dict[str, Any]:
+    """The notebook. Raises SourceError where its cells lack what a page needs."""
+    try:
+        found = json.loads(read(path))
+    except json.JSONDecodeError as error:
+        reason = f"not JSON, perhaps cut short: {error.msg}"
+        raise SourceError(f"{path}:{error.lineno}: {reason}") from None
+    if not isinstance(found, dict) or not isinstance(found.get("cells"), list):
+        raise SourceError(f"{path}:1: it is no notebook: it has no list of cells")
+    for number, cell in enumerate(found["cells"], 1):
+        for key in KEYS:
+            if not isinstance(cell, dict) or key not in cell:
+                reason = f"cell {number} has no {key!r}; save it with Jupyter again"
+                raise SourceError(f"{path}:1: {reason}")
+    return found
+
+
+def line_of_cell(path: Path, cell: str) -> int:
+    """The line of a notebook that gives a cell this id, else 1."""
+    before, found, _ = read(path).partition(f'"id": {json.dumps(cell)}')
+    return before.count("\n") + 1 if found else 1
