@@ -1,0 +1,474 @@
+"""Tests of snippets/attention/varlen.py."""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from snippets.attention import varlen
+from tests.mutations import Mutation
+from tests.snippets.attention.cases import (
+    LAYOUTS,
+    QKV,
+    Attention,
+    baseline,
+    far_apart,
+    normal,
+    reference,
+    refusal_mutations,
+)
+
+NAN = float("nan")
+INF = float("inf")
+Pairs = Sequence[tuple[int, int]]
+# (queries, keys) of each sequence.
+BATCHES: dict[str, Pairs] = {
+    "one": [(17, 23)],
+    "several": [(5, 7), (17, 40), (1, 3), (33, 20)],
+    "blocks": [(16, 16), (32, 16), (16, 48), (15, 17), (17, 15)],
+    "without queries": [(0, 5), (7, 4), (0, 0), (0, 9), (20, 6), (0, 3)],
+    "without keys": [(5, 0), (3, 8), (18, 0), (4, 4), (2, 0)],
+    "decoding": [(1, length) for length in (1, 70, 16, 33, 2)],
+    "more than are loaded at once": [(i % 3, (i + 1) % 4) for i in range(140)],
+}
+
+
+def cumulative(lengths: Sequence[int], device: torch.device | str) -> torch.Tensor:
+    """Where each sequence begins, and where the last one ends."""
+    ends = [0, *accumulate(lengths)]
+    return torch.tensor(ends, dtype=torch.int32, device=device)
+
+
+def pack(
+    pairs: Pairs,
+    device: str,
+    *,
+    heads: int = 4,
+    kv_heads: int = 2,
+    head_dim: int = 16,
+    dtype: torch.dtype = torch.float32,
+) -> QKV:
+    """q [total_q, heads, head_dim], k and v [total_k, kv_heads, head_dim]."""
+    total_q, total_k = (sum(lengths) for lengths in zip(*pairs, strict=True))
+    shapes = [(total_q, heads, head_dim), *2 * ((total_k, kv_heads, head_dim),)]
+    return tuple(
+        normal(shape, dtype, device, seed=seed) for seed, shape in enumerate(shapes)
+    )
+
+
+def bounds(pairs: Pairs, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """cu_seqlens_q and cu_seqlens_k."""
+    lengths_q, lengths_k = zip(*pairs, strict=True)
+    return cumulative(lengths_q, device), cumulative(lengths_k, device)
+
+
+def apart(
+    method: Callable[..., tuple[torch.Tensor, torch.Tensor]],
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    pairs: Pairs,
+    **options: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(o, lse) of a method that takes [batch, heads, seq, head_dim], packed."""
+    o, lse = [], []
+    lengths = zip(*pairs, strict=True)
+    starts_q, starts_k = (pairwise([0, *accumulate(x)]) for x in lengths)
+    for (first_q, last_q), (first_k, last_k) in zip(starts_q, starts_k, strict=True):
+        sequence = q[first_q:last_q], k[first_k:last_k], v[first_k:last_k]
+        o_i, lse_i = method(*(x.transpose(0, 1)[None] for x in sequence), **options)
+        o.append(o_i[0].transpose(0, 1))
+        lse.append(lse_i[0])
+    return torch.cat(o).contiguous(), torch.cat(lse, dim=1).contiguous()
+
+
+def one_sequence(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    input_precision: str = "ieee",
+    block_m: int = 64,
+    block_n: int = 32,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """What all kernels are tried on, q [heads, seq, head_dim], as a batch of one."""
+    packed = [x.transpose(0, 1) for x in (q, k, v)]
+    cu_seqlens = [cumulative([len(x)], q.device) for x in packed[:2]]
+    o, lse = varlen.attention(
+        *packed,
+        *cu_seqlens,
+        causal=causal,
+        scale=scale,
+        input_precision=input_precision,
+        block_m=block_m,
+        block_n=block_n,
+    )
+    assert o.is_contiguous()
+    return o.transpose(0, 1).contiguous(), lse
+
+
+class TestVarlen(Attention):
+    """One sequence; q is [heads, seq, head_dim] here."""
+
+    attention = staticmethod(one_sequence)
+    blocks = (
+        {"block_m": 16, "block_n": 16},
+        {"block_m": 16, "block_n": 64},
+        {"block_m": 32, "block_n": 16},
+        {},
+    )
+    refused: ClassVar = {"input_precision": ("bf16x3", "TF32", None)}
+    lead, kv_lead = (2,), (1,)
+    many, kv_many = (6,), (2,)
+    layouts: ClassVar = {
+        **LAYOUTS,
+        "seq before heads": lambda x: x.transpose(0, 1).contiguous().transpose(0, 1),
+        "expanded heads": lambda x: x[:1].expand(x.shape),
+    }
+
+    def test_refuses_other_sizes(self, device: str) -> None:
+        q, k, v = self.inputs(3, 5, device)
+        with pytest.raises(ValueError, match=r"^k has head_dim 15; it must.*16"):
+            self.run(q, k[..., :15], v)
+        for other in (v[..., :4, :], v[..., :15], v.expand(2, 5, 16)):
+            match = r"^v has shape .*; it must be k's \[5, 1, 16\]"
+            with pytest.raises(ValueError, match=match):
+                self.run(q, k, other)
+        for head_dim in self.bad_head_dims:
+            match = f"^q has head_dim {head_dim}; it must be"
+            with pytest.raises(ValueError, match=match):
+                self.run(*self.inputs(3, 5, device, head_dim=head_dim))
+
+    def reference(
+        self, *tensors: torch.Tensor, **options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        o, lse = reference(*(x[None] for x in tensors), **options)
+        return o[0], lse[0]
+
+    def baseline(
+        self, *tensors: torch.Tensor, **options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        o, lse = baseline(*(x[None] for x in tensors), **options)
+        return o[0], lse[0]
+
+
+SMALL = TestVarlen.blocks[0]
+both_kinds = pytest.mark.parametrize("causal", [False, True])
+
+
+def check(
+    tensors: QKV, pairs: Pairs, check_accuracy: Callable, **options: Any
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Hold all sequences at once against each by itself."""
+    ends = bounds(pairs, tensors[0].device)
+    o, lse = varlen.attention(*tensors, *ends, **{**SMALL, **options})
+    options = {key: options[key] for key in ("causal", "scale") if key in options}
+    TestVarlen().compare(
+        (o, lse),
+        apart(reference, *tensors, pairs, **options),
+        apart(baseline, *tensors, pairs, **options),
+        check_accuracy,
+    )
+    return o, lse
+
+
+@pytest.mark.parametrize("batch", BATCHES)
+@both_kinds
+def test_every_batch(
+    batch: str, causal: bool, device: str, guarded: Callable, check_accuracy: Callable
+) -> None:
+    heads = (1, 1) if len(BATCHES[batch]) > 100 else (4, 2)
+    tensors = pack(BATCHES[batch], device, heads=heads[0], kv_heads=heads[1])
+    tensors = tuple(guarded(x) for x in tensors)
+    check(tensors, BATCHES[batch], check_accuracy, causal=causal)
+
+
+@pytest.mark.parametrize("blocks", TestVarlen.blocks, ids=str)
+def test_every_block_size(
+    blocks: dict[str, int], device: str, check_accuracy: Callable
+) -> None:
+    pairs = [(40, 40), (0, 3), (130, 90), (3, 200), (64, 0), (32, 33)]
+    check(pack(pairs, device), pairs, check_accuracy, causal=True, **blocks)
+
+
+@both_kinds
+@pytest.mark.parametrize("value", [NAN, 1e4])
+def test_no_token_sees_another_sequence(
+    value: float, causal: bool, device: str
+) -> None:
+    pairs = BATCHES["several"]
+    q, k, v = pack(pairs, device)
+    cu_q, cu_k = bounds(pairs, device)
+    o, lse = varlen.attention(q, k, v, cu_q, cu_k, causal=causal, **SMALL)
+    for i in range(len(pairs)):
+        mine_q, mine_k = (slice(x[i], x[i + 1]) for x in (cu_q, cu_k))
+        others = [torch.full_like(x, value) for x in (q, k, v)]
+        others[0][mine_q] = q[mine_q]
+        others[1][mine_k], others[2][mine_k] = k[mine_k], v[mine_k]
+        o_i, lse_i = varlen.attention(*others, cu_q, cu_k, causal=causal, **SMALL)
+        assert torch.equal(o_i[mine_q], o[mine_q])
+        assert torch.equal(lse_i[:, mine_q], lse[:, mine_q])
+
+
+@both_kinds
+def test_rows_behind_the_last_sequence(
+    causal: bool, device: str, check_accuracy: Callable
+) -> None:
+    pairs = [(5, 7), (20, 30)]
+    q, k, v = pack([*pairs, (40, 9)], device)
+    k[37:], v[37:] = NAN, NAN
+    ends = bounds(pairs, device)
+    o, lse = varlen.attention(q, k, v, *ends, causal=causal, **SMALL)
+    assert (o[25:] == 0).all()
+    assert (lse[:, 25:] == -INF).all()
+    TestVarlen().compare(
+        (o[:25], lse[:, :25].contiguous()),
+        apart(reference, q, k, v, pairs, causal=causal),
+        apart(baseline, q, k, v, pairs, causal=causal),
+        check_accuracy,
+    )
+
+
+def test_no_sequences(device: str) -> None:
+    q, k, v = pack([(5, 7)], device)
+    o, lse = varlen.attention(q, k, v, *2 * (cumulative([], device),))
+    assert (o == 0).all()
+    assert (lse == -INF).all()
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [0, 9, 4, 20],
+        [5, 9, 14, 20],
+        [20, 14, 9, 0],
+        [0, -5, 30, 20],
+        [0, 10, 1000, 2000],
+        [2**31 - 1, -(2**31), 2**31 - 1, -(2**31)],
+        [-(2**31), 2**31 - 1, -(2**31), 2**31 - 1],
+        [0, 0, 0, 2**31 - 1],
+    ],
+    ids=str,
+)
+def test_wrong_ends_lead_nowhere(
+    ends: list[int], device: str, guarded: Callable
+) -> None:
+    # The fixtures look at every address. Both ways round, because not all wrong ends of
+    # keys need wrong ends of queries.
+    q, k, v = (guarded(x) for x in pack([(20, 20)], device))
+    wrong = torch.tensor(ends, dtype=torch.int32, device=device)
+    right = cumulative([4, 0, 16], device)
+    for pair in ((wrong, wrong), (wrong, right), (right, wrong)):
+        o, _ = varlen.attention(q, k, v, *map(guarded, pair), causal=True, **SMALL)
+    assert o.isfinite().all()
+
+
+def test_refuses_other_heads(device: str) -> None:
+    q, *_ = pack([(3, 5)], device, heads=8)
+    ends = bounds([(3, 5)], device)
+    for heads in (3, 16, 0):
+        x = torch.zeros((5, heads, 16), device=device)
+        with pytest.raises(ValueError, match=rf"^k has {heads} heads; it must .*8"):
+            varlen.attention(q, x, x, *ends)
+    x = torch.zeros((1, 65536, 16), device=device)
+    with pytest.raises(ValueError, match=r"^q has 65536 heads; it must .*65535"):
+        varlen.attention(x, x, x, *ends)
+
+
+@pytest.mark.parametrize("argument", ["cu_seqlens_q", "cu_seqlens_k"])
+def test_refuses_other_ends(argument: str, device: str) -> None:
+    tensors = dict(zip("qkv", pack([(3, 5), (2, 2)], device), strict=True))
+    ends = bounds([(3, 5), (2, 2)], device)
+    ends = dict(zip(("cu_seqlens_q", "cu_seqlens_k"), ends, strict=True))
+    right = ends[argument]
+
+    def run(wrong: torch.Tensor) -> None:
+        varlen.attention(**tensors, **{**ends, argument: wrong})
+
+    for wrong in (right[:0], right[0], right[None], right.repeat_interleave(2)[::2]):
+        with pytest.raises(ValueError, match=f"^{argument} has shape .*; it must be"):
+            run(wrong)
+    for wrong in (right.long(), right.float()):
+        with pytest.raises(
+            ValueError, match=f"^{argument} is {wrong.dtype} on .*int32"
+        ):
+            run(wrong)
+    with pytest.raises(
+        ValueError, match=f"^{argument} is torch.int32 on meta; it must"
+    ):
+        run(right.to("meta"))
+    with pytest.raises(ValueError, match=r"^cu_seqlens_k has . values; it must"):
+        run(right[:2])
+
+
+@pytest.mark.parametrize("which", "qkv")
+def test_a_second_sequence_beyond_31_bits(
+    which: str, device: str, check_accuracy: Callable
+) -> None:
+    pairs = [(2, 2), (2, 2)]
+    tensors = dict(zip("qkv", pack(pairs, device, head_dim=3), strict=True))
+    shape = tensors[which].shape
+    tensors[which] = far_apart(shape, 0, torch.float32, device, seed=7)
+    check(tuple(tensors.values()), pairs, check_accuracy)
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=min(20, settings.default.max_examples),
+)
+@given(
+    pairs=st.lists(
+        st.tuples(st.integers(0, 40), st.integers(0, 40)), min_size=1, max_size=6
+    ),
+    causal=st.booleans(),
+    half=st.booleans(),
+)
+def test_any_batch(
+    device: str, check_accuracy: Callable, pairs: Pairs, causal: bool, half: bool
+) -> None:
+    dtype = torch.float16 if half else torch.float32
+    tensors = pack(pairs, device, heads=2, kv_heads=1, dtype=dtype)
+    check(tensors, pairs, check_accuracy, causal=causal)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=str)
+@both_kinds
+@pytest.mark.parametrize("head_dim", [64, 128])
+def test_long_sequences(
+    half: torch.dtype,
+    causal: bool,
+    head_dim: int,
+    device: str,
+    check_accuracy: Callable,
+) -> None:
+    pairs = [(4096, 4096), (1, 2000), (0, 100), (1023, 1024), (512, 2048), (77, 77)]
+    tensors = pack(pairs, device, heads=8, head_dim=head_dim, dtype=half)
+    options = {"causal": causal, "block_m": 64, "block_n": 32}
+    check(tensors, pairs, check_accuracy, **options)
+
+
+@pytest.mark.gpu
+def test_more_than_31_bits_of_elements(device: str, check_accuracy: Callable) -> None:
+    half = 2**24 + 3
+    q = torch.empty((2 * half, 1, 64), dtype=torch.bfloat16, device=device).normal_()
+    pairs = [(half, 9), (half, 17)]
+    _, k, v = pack([(1, 26)], device, head_dim=64, kv_heads=1, dtype=q.dtype)
+    o, lse = varlen.attention(q, k, v, *bounds(pairs, device))
+    for first, keys in (
+        (0, slice(9)),
+        (half, slice(9, 26)),
+        (2 * half - 3, slice(9, 26)),
+    ):
+        rows = slice(first, first + 3)
+        part, alone = (q[rows], k[keys], v[keys]), [(3, keys.stop - (keys.start or 0))]
+        TestVarlen().compare(
+            (o[rows], lse[:, rows].contiguous()),
+            apart(reference, *part, alone),
+            apart(baseline, *part, alone),
+            check_accuracy,
+        )
+
+
+MUTATIONS = [
+    Mutation("start // BLOCK_M + offs_b <=", "start // BLOCK_M <=", "shared blocks"),
+    Mutation("offs_b <= tl", "offs_b < tl", "the block of the sequence before"),
+    Mutation(
+        "range(0, batch + 1, 128)", "range(0, 128, 128)", "128 sequences and no more"
+    ),
+    Mutation("    i = tl.maximum(i, 0)\n", "", "an end before the first"),
+    Mutation(
+        "tl.maximum(tl.load(cu_seqlens_ptr), 0)", "tl.load(cu_seqlens_ptr)", "< 0"
+    ),
+    Mutation(
+        "tl.minimum(tl.maximum(tl.load(cu_seqlens_ptr), 0), total)",
+        "tl.maximum(tl.load(cu_seqlens_ptr), 0)",
+        "ends beyond the tensors",
+    ),
+    Mutation("tl.minimum(i + 1, batch)", "i + 1", "an end behind the last", 2),
+    Mutation(
+        "tl.where(i < batch, last_q, total_q)",
+        "last_q",
+        "nothing written behind the last sequence",
+    ),
+    Mutation(
+        "tl.maximum(last_k - first_k, 0)", "last_k - first_k", "fewer than no keys"
+    ),
+    Mutation(
+        "tl.maximum(tl.program_id(0) - first_q // BLOCK_M - i, 0)",
+        "(tl.program_id(0) - first_q // BLOCK_M - i)",
+        "rows before the first",
+    ),
+    Mutation("first_q // BLOCK_M - i", "first_q // BLOCK_M", "a block too late"),
+    Mutation("kv_head = head // group", "kv_head = head", "no shared heads"),
+    Mutation("first_k.to(tl.int64) * stride_kn", "0", "K of the first sequence"),
+    Mutation("first_k.to(tl.int64) * stride_vn", "0", "V of the first sequence"),
+    Mutation(
+        "first_k.to(tl.int64) * stride_kn",
+        "first_q.to(tl.int64) * stride_kn",
+        "the ends of the queries for those of the keys",
+    ),
+    Mutation("first_q.to(tl.int64) * stride_qm", "first_q * stride_qm", "q, 32 bits"),
+    Mutation("first_k.to(tl.int64) * stride_kn", "first_k * stride_kn", "K, 32 bits"),
+    Mutation("first_k.to(tl.int64) * stride_vn", "first_k * stride_vn", "V, 32 bits"),
+    Mutation("tl.program_id(1).to(tl.int64)", "tl.program_id(1)", "heads, 32 bits"),
+    Mutation("first_q.to(tl.int64) * stride_om", "0", "o of the first sequence"),
+    Mutation("head * total_q + first_q", "head * total_q", "lse of the first sequence"),
+    Mutation("head * total_q + first_q", "head * seq_q + first_q", "lse of others"),
+    Mutation(
+        "seen = offs_n[None, :] < seq_k",
+        "seen = offs_n[None, :] < total_k - first_k",
+        "keys of the next sequence have a weight",
+    ),
+    Mutation(
+        "mask_n = (offs_n[:, None] < seq_k)",
+        "mask_n = (offs_n[:, None] < total_k - first_k)",
+        "a NaN of the next sequence",
+    ),
+    Mutation(
+        "mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),\n    )\n",
+        "mask=(offs_m[:, None] < total_q) & (offs_d[None, :] < HEAD_DIM),\n    )\n",
+        "o of the next sequence overwritten",
+    ),
+    Mutation(
+        "<= offs_m[:, None] + seq_k - seq_q",
+        "<= offs_m[:, None] + total_k - total_q",
+        "aligned in the lengths of all",
+    ),
+    Mutation(
+        "total_q // block_m + batch + 1",
+        "total_q // block_m + batch",
+        "a block too few",
+    ),
+    Mutation(
+        "total_q // block_m + batch + 1",
+        "triton.cdiv(total_q, block_m)",
+        "blocks of one sequence",
+    ),
+    *refusal_mutations(3),
+    Mutation("if heads > 65535:", "if False:", "a grid too high for the GPU"),
+    Mutation("(k.shape[1] == 0 or heads % k.shape[1])", "False", "any heads of k"),
+    Mutation("if k.shape[2] != head_dim:", "if False:", "another head_dim of k"),
+    Mutation("x.ndim != 1 or not len(x)", "x.ndim != 1", "no ends at all"),
+    Mutation("x.ndim != 1 or not len(x)", "not x.numel()", "ends of two dimensions"),
+    Mutation(" or not x.is_contiguous()", "", "every other of the ends"),
+    Mutation(
+        "(x.dtype, x.device) != (torch.int32, q.device)",
+        "x.device != q.device",
+        "ends of 64 bits",
+    ),
+    Mutation(
+        "(x.dtype, x.device) != (torch.int32, q.device)",
+        "x.dtype != torch.int32",
+        "ends elsewhere",
+    ),
+    Mutation(
+        "if len(cu_seqlens_q) != len(cu_seqlens_k):", "if False:", "fewer ends of keys"
+    ),
+]
