@@ -35,9 +35,6 @@ settings.load_profile("snippets")
 
 def pytest_configure(config: pytest.Config) -> None:
     """--thin thins out properties too; memcheck without a GPU shows nothing."""
-    config.addinivalue_line(
-        "markers", "large: takes tens of GB of a GPU, so such tests go one at a time"
-    )
     if poison.under_memcheck() and not torch.cuda.is_available():
         raise pytest.UsageError(
             "PYTORCH_NO_CUDA_MEMORY_CACHING is set, as make memcheck does, but torch "
