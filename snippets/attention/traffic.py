@@ -127,12 +127,12 @@ if __name__ == "__main__":
             flash1_bytes(*sizes, ITEMSIZE, *tile),
             flash2_bytes(*sizes, ITEMSIZE, tile[0]),
         ]
-        print(f"seq {SEQ}, head_dim {HEAD_DIM}, float16, tiles of {tile}; in kB")
+        print(f"seq {SEQ}, head_dim {HEAD_DIM}, float16, tiles of {tile}")
         print(f"{'':10}{'three':>10}{'flash1':>10}{'flash2':>10}")
         for name in sorted({name for column in columns for name in column}):
-            cells = (f"{column.get(name, 0) / 1000:10.1f}" for column in columns)
+            cells = (f"{column.get(name, '-'):>10}" for column in columns)
             print(f"{name:10}", *cells, sep="")
-        cells = (f"{sum(column.values()) / 1000:10.1f}" for column in columns)
+        cells = (f"{sum(column.values()):10}" for column in columns)
         print(f"{'all':10}", *cells, sep="")
         others = flash1_operations(*sizes, *tile), flash2_operations(*sizes, *tile)
         cells = (f"{n / matmul_operations(*sizes):10.1%}" for n in others)
