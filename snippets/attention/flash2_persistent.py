@@ -91,16 +91,13 @@ def attention_kernel(
     for tile in tl.range(
         tl.program_id(0), blocks * batch_heads, tl.num_programs(0), num_stages=1
     ):
-        # --8<-- [start:offsets]
         # Which batch and head. Descriptors compute addresses in 64 bits by themselves.
         # --8<-- [line:batch]
         batch = tile // blocks // heads
         head = tile // blocks % heads
         # --8<-- [line:group]
         kv_head = head // group
-        # --8<-- [end:offsets]
 
-        # --8<-- [start:setup]
         # --8<-- [line:outer]
         block = tile % blocks
         # The last block of a causal head works longest: it goes first.
@@ -112,9 +109,7 @@ def attention_kernel(
         m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
         l_i = tl.zeros((BLOCK_M,), tl.float32)
         acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
-        # --8<-- [end:setup]
 
-        # --8<-- [start:loop]
         # Stage 0, off the band: tiles that every row of the block sees whole, no mask.
         # Stage 1, on the band: tiles that the diagonal or the end of the keys cuts.
         full, last = seq_k, seq_k
@@ -155,9 +150,7 @@ def attention_kernel(
                 acc = acc * alpha[:, None]
                 acc = tl.dot(p.to(v.dtype), v, acc, input_precision=INPUT_PRECISION)
                 m_i = m_new
-        # --8<-- [end:loop]
 
-        # --8<-- [start:finish]
         # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
         # --8<-- [line:divide]
         o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
@@ -168,7 +161,6 @@ def attention_kernel(
         o_desc.store([batch, head, start_m, 0], o)
         row = (batch * heads + head).to(tl.int64) * seq_q
         tl.store(lse_ptr + row + offs_m, lse, mask=offs_m < seq_q)
-        # --8<-- [end:finish]
 
 
 # --8<-- [end:kernel]
