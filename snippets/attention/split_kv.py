@@ -32,10 +32,9 @@ def attention_kernel(
     stride_vd,
     batches,
     kv_heads,
-    group,
     seq_q,
     seq_k,
-    splits,
+    GROUP: tl.constexpr,
     HEAD_DIM: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
@@ -49,9 +48,9 @@ def attention_kernel(
     batch = (tl.program_id(1) // kv_heads).to(tl.int64)
     kv_head = (tl.program_id(1) % kv_heads).to(tl.int64)
     # --8<-- [line:split]
-    split = tl.program_id(0) % splits
+    split, splits = tl.program_id(2), tl.num_programs(2)
     # --8<-- [line:base]
-    q_ptr += batch * stride_qb + kv_head * group * stride_qh
+    q_ptr += batch * stride_qb + kv_head * GROUP * stride_qh
     k_ptr += batch * stride_kb + kv_head * stride_kh
     v_ptr += batch * stride_vb + kv_head * stride_vh
     # --8<-- [end:offsets]
@@ -59,10 +58,10 @@ def attention_kernel(
     # --8<-- [start:setup]
     # The queries of all heads that share these keys are the rows of one tile.
     # --8<-- [line:outer]
-    start_m = tl.program_id(0) // splits * BLOCK_M
+    start_m = tl.program_id(0) * BLOCK_M
     rows = start_m + tl.arange(0, BLOCK_M)
     # --8<-- [line:pack]
-    offs_m, offs_h = (rows // group).to(tl.int64), rows % group
+    offs_m, offs_h = (rows // GROUP).to(tl.int64), rows % GROUP
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
     # --8<-- [line:load_q]
     q = tl.load(
@@ -91,7 +90,7 @@ def attention_kernel(
     last = tl.minimum(first + part, keys)
     if CAUSAL:
         # --8<-- [line:last]
-        last = tl.minimum(last, (start_m + BLOCK_M - 1) // group + 1 + keys - seq_q)
+        last = tl.minimum(last, (start_m + BLOCK_M - 1) // GROUP + 1 + keys - seq_q)
     # --8<-- [line:inner]
     for start_n in range(first, last, BLOCK_N):
         offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
@@ -138,7 +137,7 @@ def attention_kernel(
     # --8<-- [line:lse]
     lse = m_i + tl.log(l_i)
     # --8<-- [line:store]
-    head = (split * batches + batch) * kv_heads * group + kv_head * group + offs_h
+    head = (split * batches + batch) * kv_heads * GROUP + kv_head * GROUP + offs_h
     row = head * seq_q + offs_m
     tl.store(
         o_ptr + row[:, None] * HEAD_DIM + offs_d[None, :],
@@ -353,7 +352,7 @@ def attention(
     if splits > 1:
         o_parts = torch.empty((splits, *o.shape), dtype=torch.float32, device=q.device)
         lse_parts = lse.new_empty((splits, *lse.shape))
-    attention_kernel[(blocks * splits, batch * kv_heads)](
+    attention_kernel[(blocks, batch * kv_heads, splits)](
         q,
         k,
         v,
@@ -366,10 +365,9 @@ def attention(
         *v.stride(),
         batch,
         kv_heads,
-        group,
         seq_q,
         seq_k,
-        splits,
+        GROUP=group,
         HEAD_DIM=head_dim,
         BLOCK_M=block_m,
         BLOCK_N=block_n,

@@ -1,0 +1,449 @@
+"""Decoding with a paged cache: a table says in which pages a sequence's keys are."""
+
+import functools
+import math
+
+import torch
+import triton
+import triton.language as tl
+
+
+# --8<-- [start:kernel]
+@triton.jit
+def attention_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    block_table_ptr,
+    seq_lens_ptr,
+    o_ptr,
+    lse_ptr,
+    scale,
+    stride_qb,
+    stride_qh,
+    stride_qm,
+    stride_qd,
+    stride_kp,
+    stride_kn,
+    stride_kh,
+    stride_kd,
+    stride_vp,
+    stride_vn,
+    stride_vh,
+    stride_vd,
+    batches,
+    kv_heads,
+    seq_q,
+    pages,
+    max_pages,
+    PAGE_SIZE: tl.constexpr,
+    GROUP: tl.constexpr,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr,
+    CAUSAL: tl.constexpr,
+):
+    # --8<-- [start:offsets]
+    # Which batch and head of keys: int64, because their offsets may pass 2^31.
+    # --8<-- [line:batch]
+    batch = (tl.program_id(1) // kv_heads).to(tl.int64)
+    kv_head = (tl.program_id(1) % kv_heads).to(tl.int64)
+    # --8<-- [line:split]
+    split, splits = tl.program_id(2), tl.num_programs(2)
+    # --8<-- [line:base]
+    q_ptr += batch * stride_qb + kv_head * GROUP * stride_qh
+    k_ptr += kv_head * stride_kh
+    v_ptr += kv_head * stride_vh
+    block_table_ptr += batch * max_pages
+    # --8<-- [end:offsets]
+
+    # --8<-- [start:setup]
+    # The queries of all heads that share these keys are the rows of one tile.
+    # --8<-- [line:outer]
+    start_m = tl.program_id(0) * BLOCK_M
+    rows = start_m + tl.arange(0, BLOCK_M)
+    # --8<-- [line:pack]
+    offs_m, offs_h = (rows // GROUP).to(tl.int64), rows % GROUP
+    offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
+    # --8<-- [line:load_q]
+    q = tl.load(
+        q_ptr
+        + offs_h[:, None] * stride_qh
+        + offs_m[:, None] * stride_qm
+        + offs_d[None, :] * stride_qd,
+        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
+        other=0.0,
+    )  # [BLOCK_M, BLOCK_D]
+    # --8<-- [line:initialise]
+    m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    l_i = tl.zeros((BLOCK_M,), tl.float32)
+    acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
+    # --8<-- [end:setup]
+
+    # --8<-- [start:loop]
+    # --8<-- [line:seq_lens]
+    keys = tl.minimum(
+        tl.maximum(tl.load(seq_lens_ptr + batch), 0), max_pages * PAGE_SIZE
+    )
+    # Each program takes as many whole tiles; the last ones may be left with fewer.
+    # --8<-- [line:part]
+    part = tl.cdiv(tl.cdiv(keys, BLOCK_N), splits) * BLOCK_N
+    first = split * part
+    last = tl.minimum(first + part, keys)
+    if CAUSAL:
+        # --8<-- [line:last]
+        last = tl.minimum(last, (start_m + BLOCK_M - 1) // GROUP + 1 + keys - seq_q)
+    # --8<-- [line:inner]
+    for start_n in range(first, last, BLOCK_N):
+        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
+        mask_n = (offs_n[:, None] < last) & (offs_d[None, :] < HEAD_DIM)
+        # Wrong values of the table must not lead out of the cache.
+        # --8<-- [line:page]
+        page = tl.load(
+            block_table_ptr + offs_n // PAGE_SIZE, mask=offs_n < last, other=0
+        )
+        page = tl.minimum(tl.maximum(page, 0), pages - 1).to(tl.int64)
+        slot = offs_n % PAGE_SIZE
+        # --8<-- [line:load_kv]
+        k = tl.load(
+            k_ptr
+            + page[:, None] * stride_kp
+            + slot[:, None] * stride_kn
+            + offs_d[None, :] * stride_kd,
+            mask=mask_n,
+            other=0.0,
+        )  # [BLOCK_N, BLOCK_D]
+        v = tl.load(
+            v_ptr
+            + page[:, None] * stride_vp
+            + slot[:, None] * stride_vn
+            + offs_d[None, :] * stride_vd,
+            mask=mask_n,
+            other=0.0,
+        )  # [BLOCK_N, BLOCK_D]
+
+        # --8<-- [line:scores]
+        s = tl.dot(q, k.T, input_precision=INPUT_PRECISION) * scale
+        # --8<-- [line:mask]
+        seen = offs_n[None, :] < last
+        if CAUSAL:
+            seen &= offs_n[None, :] <= offs_m[:, None] + keys - seq_q
+        s = tl.where(seen, s, float("-inf"))  # [BLOCK_M, BLOCK_N]
+
+        # --8<-- [line:max]
+        m_new = tl.maximum(m_i, tl.max(s, axis=1))
+        # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
+        shift = tl.where(m_new == float("-inf"), 0.0, m_new)
+        # --8<-- [line:weights]
+        p = tl.exp(s - shift[:, None])
+        # --8<-- [line:sum]
+        alpha = tl.exp(m_i - shift)
+        l_i = l_i * alpha + tl.sum(p, axis=1)
+        # --8<-- [line:output]
+        acc = acc * alpha[:, None]
+        acc = tl.dot(p.to(v.dtype), v, acc, input_precision=INPUT_PRECISION)
+        m_i = m_new
+    # --8<-- [end:loop]
+
+    # --8<-- [start:finish]
+    # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
+    # --8<-- [line:divide]
+    o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
+    # --8<-- [line:lse]
+    lse = m_i + tl.log(l_i)
+    # --8<-- [line:store]
+    head = (split * batches + batch) * kv_heads * GROUP + kv_head * GROUP + offs_h
+    row = head * seq_q + offs_m
+    tl.store(
+        o_ptr + row[:, None] * HEAD_DIM + offs_d[None, :],
+        o,
+        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
+    )
+    tl.store(lse_ptr + row, lse, mask=offs_m < seq_q)
+    # --8<-- [end:finish]
+
+
+# --8<-- [end:kernel]
+
+
+# --8<-- [start:merge]
+@triton.jit
+def merge_kernel(
+    o_parts_ptr,
+    lse_parts_ptr,
+    o_ptr,
+    lse_ptr,
+    rows,
+    splits,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_S: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+):
+    row = tl.program_id(0).to(tl.int64)
+    offs_s = tl.arange(0, BLOCK_S).to(tl.int64)
+    offs_d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
+    mask_s, mask_d = offs_s < splits, offs_d < HEAD_DIM
+    row_s = offs_s * rows + row
+    lse_s = tl.load(lse_parts_ptr + row_s, mask_s, other=float("-inf"))
+    o_s = tl.load(
+        o_parts_ptr + row_s[:, None] * HEAD_DIM + offs_d[None, :],
+        mask=mask_s[:, None] & mask_d[None, :],
+        other=0.0,
+    )  # [BLOCK_S, BLOCK_D]
+
+    # A part's output counts as much as the sum of its exponentials.
+    # --8<-- [line:merge_max]
+    m_i = tl.max(lse_s, axis=0)
+    shift = tl.where(m_i == float("-inf"), 0.0, m_i)
+    # --8<-- [line:merge_weights]
+    w = tl.exp(lse_s - shift)
+    # --8<-- [line:merge_sum]
+    l_i = tl.sum(w, axis=0)
+    # --8<-- [line:merge_output]
+    o = tl.sum(w[:, None] * o_s, axis=0) / tl.where(l_i == 0.0, 1.0, l_i)
+    tl.store(o_ptr + row * HEAD_DIM + offs_d, o, mask=mask_d)
+    tl.store(lse_ptr + row, m_i + tl.log(l_i), mask=tl.program_id(1) == 0)
+
+
+# --8<-- [end:merge]
+
+
+# --8<-- [start:splits]
+RESIDENT = 3  # programs that a multiprocessor holds at a time
+MAX_SPLITS = 256
+
+
+@functools.cache
+def choose_splits(programs: int, tiles: int, slots: int) -> int:
+    """The fewest parts with which the last program ends soonest.
+
+    Args:
+        programs: how many there are if the keys are not split.
+        tiles: of keys, that each of them walks over.
+        slots: programs that the GPU holds at a time.
+    """
+
+    def steps(splits: int) -> int:
+        waves = triton.cdiv(programs * splits, slots)
+        # To start, and to write a part, takes about as long as a tile.
+        return waves * (triton.cdiv(tiles, splits) + 1)
+
+    return min(range(1, max(1, min(tiles, MAX_SPLITS)) + 1), key=steps)
+
+
+# --8<-- [end:splits]
+
+
+# --8<-- [start:checks]
+def check(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    block_table: torch.Tensor,
+    seq_lens: torch.Tensor,
+) -> None:
+    """Raise a ValueError that names the tensor that the kernel cannot take."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.ndim != 4:
+            axes = "batch, heads, seq" if x is q else "pages, page_size, kv_heads"
+            raise ValueError(
+                f"{name} has {x.ndim} dimensions; it must have 4: [{axes}, head_dim]"
+            )
+        if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
+            raise ValueError(
+                f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
+            )
+        if not x.is_cuda and not triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is on {x.device}; it must be on a GPU, or set "
+                "TRITON_INTERPRET=1"
+            )
+        if (x.dtype, x.device) != (q.dtype, q.device):
+            raise ValueError(
+                f"{name} is {x.dtype} on {x.device}; it must be as q: "
+                f"{q.dtype} on {q.device}"
+            )
+    batch, heads, _, head_dim = q.shape
+    if not 1 <= head_dim <= 256:
+        raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
+    if batch * heads > 65535:
+        raise ValueError(f"q has {batch} * {heads} heads; it must have at most 65535")
+    if k.shape[1] == 0:
+        raise ValueError("k has page_size 0; it must be at least 1")
+    if heads and (k.shape[2] == 0 or heads % k.shape[2]):
+        raise ValueError(f"k has {k.shape[2]} heads; it must divide q's {heads}")
+    if k.shape[3] != head_dim:
+        raise ValueError(f"k has head_dim {k.shape[3]}; it must be q's {head_dim}")
+    if v.shape != k.shape:
+        raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
+    for name, x, shape in (
+        ("block_table", block_table, [batch, *block_table.shape[1:2]]),
+        ("seq_lens", seq_lens, [batch]),
+    ):
+        got = f"{x.dtype} {list(x.shape)} on {x.device}"
+        wanted = f"torch.int32 {shape} on {q.device}"
+        if got != wanted or not x.is_contiguous():
+            raise ValueError(f"{name} is {got}; it must be {wanted}, contiguous")
+
+
+# --8<-- [end:checks]
+
+
+# --8<-- [start:launch]
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    block_table: torch.Tensor,
+    seq_lens: torch.Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    input_precision: str = "ieee",
+    splits: int | None = None,
+    block_n: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
+
+    Args:
+        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, any strides,
+            on a GPU (or on the CPU under TRITON_INTERPRET=1, without bfloat16).
+            batch * heads: at most 65535; head_dim: 1 to 256.
+        k: [pages, page_size, kv_heads, head_dim], dtype and device of q, any strides.
+            kv_heads divides heads: query head h reads head h // (heads // kv_heads).
+        v: shape of k, dtype and device of q, any strides.
+        block_table: [batch, max_pages], int32, contiguous, device of q: the pages of
+            each sequence, in order. Key j is in slot j % page_size of page
+            block_table[batch, j // page_size]. Pages behind the last key's are not
+            looked at.
+        seq_lens: [batch], int32, contiguous, device of q: how many keys of each
+            sequence there are. The values of the table and of seq_lens are not
+            checked: wrong ones give wrong rows, but no access outside the tensors.
+        causal: query i sees key j only if j <= i + seq_lens - seq_q: the last query
+            sees every key, whatever the lengths.
+        scale: what the scores are multiplied by; head_dim ** -0.5 if None.
+        input_precision: of float32 products: "ieee", or "tf32" (faster, 10 bits of
+            fraction). Without effect on the other dtypes.
+        splits: programs that share the keys of a head, from 1 to 256; if None, as many
+            as it takes to fill the GPU.
+        block_n: rows of k and v per step, a power of two from 16 to 128; if None, what
+            makes a tile of 16 KiB.
+
+    Returns:
+        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous.
+        lse: [batch, heads, seq_q], float32, natural logarithm.
+        A row that sees no key, or no finite score, has o = 0 and lse = -inf.
+
+    Raises:
+        ValueError: an argument is not one of the above.
+
+    Source: Dao et al., "Flash-Decoding for long-context inference", 2023.
+    """
+    check(q, k, v, block_table, seq_lens)
+    (batch, heads, seq_q, head_dim), (pages, page_size, kv_heads, _) = q.shape, k.shape
+    max_pages = block_table.shape[1] if pages else 0
+    scale = head_dim**-0.5 if scale is None else scale
+    if not math.isfinite(scale):
+        raise ValueError(f"scale is {scale}; it must be finite")
+    if input_precision not in ("ieee", "tf32"):
+        raise ValueError(
+            f"input_precision is {input_precision!r}; it must be 'ieee' or 'tf32'"
+        )
+    if splits is not None and splits not in range(1, MAX_SPLITS + 1):
+        raise ValueError(f"splits is {splits}; it must be from 1 to {MAX_SPLITS}")
+    if block_n not in (None, 16, 32, 64, 128):
+        raise ValueError(f"block_n is {block_n}; it must be 16, 32, 64 or 128")
+
+    o = torch.empty((batch, heads, seq_q, head_dim), dtype=q.dtype, device=q.device)
+    lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
+    if o.numel() == 0:
+        return o, lse
+    group = heads // kv_heads
+    block_d = max(16, triton.next_power_of_2(head_dim))
+    most = 16 if q.dtype == torch.float32 else 64  # rows of a tile
+    block_m = max(16, min(most, triton.next_power_of_2(group * seq_q)))
+    block_n = block_n or max(16, min(128, 16384 // (block_d * q.element_size())))
+    blocks = triton.cdiv(group * seq_q, block_m)
+    if splits is None:
+        slots = 4
+        if q.is_cuda:
+            gpu = torch.cuda.get_device_properties(q.device)
+            slots = RESIDENT * gpu.multi_processor_count
+        tiles = triton.cdiv(max_pages * page_size, block_n)
+        splits = choose_splits(blocks * batch * kv_heads, tiles, slots)
+
+    # One part is the whole: it goes to its place at once.
+    o_parts, lse_parts = o, lse
+    if splits > 1:
+        o_parts = torch.empty((splits, *o.shape), dtype=torch.float32, device=q.device)
+        lse_parts = lse.new_empty((splits, *lse.shape))
+    attention_kernel[(blocks, batch * kv_heads, splits)](
+        q,
+        k,
+        v,
+        block_table,
+        seq_lens,
+        o_parts,
+        lse_parts,
+        scale,
+        *q.stride(),
+        *k.stride(),
+        *v.stride(),
+        batch,
+        kv_heads,
+        seq_q,
+        pages,
+        max_pages,
+        PAGE_SIZE=page_size,
+        GROUP=group,
+        HEAD_DIM=head_dim,
+        BLOCK_M=block_m,
+        BLOCK_N=block_n,
+        BLOCK_D=block_d,
+        INPUT_PRECISION=input_precision,
+        CAUSAL=causal,
+        num_warps=4,
+        num_stages=5,  # half of them wait for the table, half for the cache
+    )
+    if splits > 1:
+        merge_kernel[(lse.numel(), triton.cdiv(head_dim, 32))](
+            o_parts,
+            lse_parts,
+            o,
+            lse,
+            lse.numel(),
+            splits,
+            HEAD_DIM=head_dim,
+            BLOCK_S=triton.next_power_of_2(splits),
+            BLOCK_D=32,
+        )
+    return o, lse
+
+
+# --8<-- [end:launch]
+
+# --8<-- [start:demo]
+if __name__ == "__main__":
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    q = torch.randn(2, 8, 1, 80, device=device).half()
+    # 60 pages of 16 keys, handed out in any order to sequences of 600 and 345 keys.
+    k, v = (torch.randn(60, 16, 2, 80, device=device).half() for _ in range(2))
+    pages = torch.randperm(60, device=device).split([38, 22])
+    block_table = torch.nn.utils.rnn.pad_sequence(pages, True, -1).int()
+    seq_lens = torch.tensor([600, 345], dtype=torch.int32, device=device)
+    o, lse = attention(q, k, v, block_table, seq_lens)
+    error, lse_error = 0.0, 0.0
+    for i, length in enumerate((600, 345)):
+        k_i, v_i = (
+            x[pages[i]].flatten(0, 1)[:length].double().repeat_interleave(4, dim=1)
+            for x in (k, v)
+        )  # [length, heads, head_dim]
+        scores = torch.einsum("hmd,nhd->hmn", q[i].double(), k_i) * 80**-0.5
+        expected = torch.einsum("hmn,nhd->hmd", torch.softmax(scores, dim=-1), v_i)
+        error = max(error, (o[i] - expected).abs().max().item())
+        lse_i = torch.logsumexp(scores, dim=-1)
+        lse_error = max(lse_error, (lse[i] - lse_i).abs().max().item())
+    print(f"{device}: largest error {error:.1e}, of the logsumexp {lse_error:.1e}")
+# --8<-- [end:demo]
