@@ -21,6 +21,35 @@ HEADS, KV_HEADS, HEAD_DIM = 32, 8, 128
 BATCHES = (1, 4, 16, 64)
 SEQS = (1024, 4096, 16384, 32768, 65536, 131072)
 ROUND = 2**31  # bytes of the caches that are read in turn
+PAGE = 16  # keys
+
+
+def own(caches: torch.Tensor) -> dict[str, kernels.Attention]:
+    """The published kernels on these caches, or on the same caches in pages."""
+    found = kernels.published("decode", caches.shape[-2])
+    name = kernels.path("paged_kv")
+    return found | {name: paged(found[name], caches)}
+
+
+def paged(attention: Callable[..., Any], caches: torch.Tensor) -> kernels.Attention:
+    """A kernel that finds its keys in pages, which lie in a random order."""
+    batch, seq = caches.shape[2], caches.shape[4]
+    count = batch * seq // PAGE
+    order = torch.randperm(count, device=caches.device)
+    block_table = order.view(batch, -1).int()
+    seq_lens = torch.full_like(block_table[:, 0], seq)
+    pages = {}
+    for x in caches.flatten(0, 1):
+        rows = x.view(batch, KV_HEADS, seq // PAGE, PAGE, HEAD_DIM)
+        y = x.new_empty(count, PAGE, KV_HEADS, HEAD_DIM)
+        y[order] = rows.permute(0, 2, 3, 1, 4).flatten(0, 1)
+        pages[x.data_ptr()] = y
+
+    def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+        k, v = (pages[x.data_ptr()] for x in (k, v))
+        return attention(q, k, v, block_table, seq_lens)
+
+    return call
 
 
 def peers(seq: int) -> dict[str, Maker]:
@@ -31,7 +60,7 @@ def peers(seq: int) -> dict[str, Maker]:
     return {
         "sdpa-flash": partial(kernels.sdpa, flash, enable_gqa=True),
         "sdpa-efficient": partial(kernels.grouped_rows, efficient),
-        "flex_attention": partial(kernels.flex, False, seq, enable_gqa=True),
+        "flex_attention": partial(kernels.flex_decode, seq),
         **{name: lambda call=call: call for name, call in found},
     }
 
@@ -50,9 +79,10 @@ def measured(run: Run, batch: int, seq: int, copy: float) -> list[dict[str, Any]
     def in_turn(call: kernels.Attention) -> Callable[[], None]:
         return timing.graph([partial(call, q, k, v) for k, v in caches])
 
-    own, last = kernels.published("decode", seq), [q, *caches[-1]]
+    last = [q, *caches[-1]]
     check = partial(check_rows, *last, False)
-    found = measure(run, "decode", shape, own, peers(seq), last, check, in_turn)
+    mine, others = own(caches), peers(seq)
+    found = measure(run, "decode", shape, mine, others, last, check, in_turn)
     for entry in found:
         entry["seconds"] /= rounds
         entry["bytes"] = size

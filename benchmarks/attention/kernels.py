@@ -11,7 +11,11 @@ import torch
 import torch._inductor.config
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.attention.flex_attention import (
+    create_block_mask,
+    flex_attention,
+    noop_mask,
+)
 
 Tensor = torch.Tensor
 Attention = Callable[[Tensor, Tensor, Tensor], Any]
@@ -29,7 +33,7 @@ NOT_CAUSAL = ("flash2", *ONE_HEAD)
 NAMES: dict[str, tuple[str, ...]] = {
     "forward": ("naive", *BATCHED),
     "head": ("naive", *ONE_HEAD, "flash2"),
-    "decode": ("split_kv",),
+    "decode": ("split_kv", "paged_kv"),
     "window": ("flash2_window",),
     "varlen": ("varlen", "flash2_causal"),
     "memory": ("naive", *ONE_HEAD, *BATCHED),
@@ -90,21 +94,33 @@ def grouped_rows(backend: SDPBackend) -> Attention:
     return call
 
 
-def flex(
-    causal: bool, seq: int, window: int | None = None, **options: Any
-) -> Attention:
+def flex(causal: bool, seq: int, window: int | None = None) -> Attention:
     """FlexAttention, compiled anew: for one shape, as its authors advise."""
 
     def seen(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return (i >= j) & (i - j < window) if window else i >= j
 
-    torch._dynamo.reset()
-    torch._inductor.config.compile_threads = 1  # processes of its own would not pay
     mask = None
     if causal:
         mask = create_block_mask(seen, None, None, seq, seq, device="cuda")
+    return compiled_flex(block_mask=mask)
+
+
+def flex_decode(seq: int) -> Attention:
+    """FlexAttention for one query, with a mask that hides nothing.
+
+    Without any mask it would leave all keys to a single program of each head.
+    """
+    mask = create_block_mask(noop_mask, None, None, 1, seq, device="cuda")
+    return compiled_flex(block_mask=mask, enable_gqa=True)
+
+
+def compiled_flex(**options: Any) -> Attention:
+    """FlexAttention, compiled without a memory of other shapes."""
+    torch._dynamo.reset()
+    torch._inductor.config.compile_threads = 1  # processes of its own would not pay
     compiled = torch.compile(flex_attention, dynamic=False, fullgraph=True)
-    return lambda q, k, v: compiled(q, k, v, block_mask=mask, **options)
+    return lambda q, k, v: compiled(q, k, v, **options)
 
 
 def fa3_module() -> Any:

@@ -46,7 +46,7 @@ class Run:
 
     def _join(self, old: dict[str, Any]) -> None:
         """Take over the parts of the old record that are not measured now."""
-        kept = [part for part in PARTS if part not in self.parts and old[part]]
+        kept = [part for part in PARTS if part not in self.parts and old.get(part)]
         for key in ("environment", "peers"):
             if kept and old[key] != self.record[key]:
                 raise Disagree(f"the record has another {key}; measure all parts")

@@ -128,6 +128,8 @@ def test_decode(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "SEQS", (64,))
     size = 2 * 3 * decode.KV_HEADS * 64 * decode.HEAD_DIM * 2
     monkeypatch.setattr(decode, "ROUND", size + 1)
+    name = "attention/flash2_causal.py"
+    monkeypatch.setattr(decode, "own", lambda caches: {name: attention})
     monkeypatch.setattr(
         decode,
         "peers",
@@ -299,7 +301,12 @@ def old_record(tmp_path: Path, **changes: Any) -> None:
 
 def test_a_part_joins_the_record(tmp_path: Path) -> None:
     old_record(tmp_path)
+    path = tmp_path / "attention.json"
+    older = json.loads(path.read_text())
+    del older["varlen"]  # from before there was such a part
+    path.write_text(json.dumps(older))
     run = Run(tmp_path, ENVIRONMENT, ("decode",))
+    assert run.record["varlen"] == []
     assert run.record["forward"] == [{"kernel": "attention/flash2.py", "seconds": 1.0}]
     assert run.record["decode"] == []
     assert run.record["refusals"] == [{"part": "forward"}]
@@ -362,9 +369,22 @@ def test_the_kernels_of_each_part_take_its_shapes() -> None:
     assert "attention/naive.py" not in long
     q, k, v = torch.randn(3, 1, 1, 40, 16)
     for causal in (False, True):
-        for part in ("forward", "decode", "memory"):
+        for part in ("forward", "memory"):
             for call in kernels.published(part, 40, causal).values():
                 check_rows(q, k, v, causal, first(call(q, k, v)))
+
+
+def test_the_decoding_kernels_take_a_cache_and_pages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(decode, "HEAD_DIM", 16)
+    caches = torch.randn(2, 2, 3, decode.KV_HEADS, 64, 16)
+    q = torch.randn(3, decode.HEADS, 1, 16)
+    calls = decode.own(caches)
+    assert list(calls) == [kernels.path(name) for name in kernels.NAMES["decode"]]
+    for call in calls.values():
+        for k, v in caches:
+            check_rows(q, k, v, False, first(call(q, k, v)))
 
 
 def test_what_is_compiled_beforehand_can_be_sent_to_a_process() -> None:
