@@ -148,14 +148,15 @@ def select(
 ) -> list[dict[str, Any]]:
     """The measurements that match and have all keys.
 
-    They lie in the record's list `measurements`, or in the one that `part` names.
-    Raises FigureError for a list that is not there, or a key that no measurement has.
+    They lie in the record's list `measurements`, or in the one that `part` names. A
+    list that is not there is not yet measured. Raises FigureError for a key that no
+    measurement has.
     """
     where = dict(where)
     part = str(where.pop("part", "measurements"))
-    measurements = record.get(part)
+    measurements = record.get(part, [])
     if not isinstance(measurements, list):
-        raise FigureError(f"the record has no list {part!r}")
+        raise FigureError(f"{part!r} is no list of measurements")
     known = {key for measurement in measurements for key in measurement}
     for key in (*where, *keys):
         if measurements and key not in known:

@@ -108,8 +108,9 @@ def test_a_figure_of_another_list_of_the_record(repository: Repository) -> None:
     assert quotes.look_up(record, source) == 0.75
     with pytest.raises(FigureError, match="no measurement has 'cols'; they have: caus"):
         measured(repository, f"{query} cols=4096")
-    with pytest.raises(FigureError, match="the record has no list 'unmasked'"):
-        measured(repository, "softmax f part=unmasked")
+    assert measured(repository, "softmax f part=unmasked") == figures.unmeasured()
+    with pytest.raises(FigureError, match="'files' is no list of measurements"):
+        measured(repository, "softmax f part=files")
 
 
 def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:
