@@ -14,7 +14,7 @@ CASES = [
     Case(seq_q, seq_k, block_m, block_n, {"causal": True, "window": window})
     for seq_q, seq_k in ((40, 100), (100, 40))
     for block_m, block_n in ((16, 16), (32, 16), (16, 32))
-    for window in (5, 36)
+    for window in (14, 38)  # the first key may be the last of its tile
 ]
 
 
