@@ -65,7 +65,7 @@ def measure(
             "dtype": str(inputs[0].dtype).removeprefix("torch."),
             **shape,
             "seconds": seconds,
-            **({"launches": launches[name]} if name in launches else {}),
+            **({"launches": launches[name]} if launches.get(name) else {}),
         }
         for name, seconds in times.items()
     ]
