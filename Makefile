@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MACHINE := $(PATH)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 export JUPYTER_PLATFORM_DIRS := 1
@@ -10,6 +11,9 @@ INSTALLED := $(VENV)/installed
 PACKAGES := node_modules/installed
 VENDOR := docs/assets/vendor/.installed
 WORKERS ?= auto
+ADDRESS ?= 127.0.0.1:8000
+# Says what the Python of a target lacks, before anything runs.
+NEEDS := -m verified_docs.needs
 
 .PHONY: help serve site test lint check status gpu memcheck bench audit clean
 
@@ -17,10 +21,15 @@ help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
 serve: $(VENDOR)  ## build and serve; reloads when docs, snippets or records change
-	mkdocs serve --livereload
+	@python $(NEEDS) "make $@" --free $(ADDRESS)
+	@mkdir -p records
+	mkdocs serve --livereload --dev-addr $(ADDRESS)
 
 site: $(VENDOR)  ## build the site into site/
-	mkdocs build --strict --clean
+	@# Built aside: where it fails, the site of before is still there.
+	@mkdir -p records
+	mkdocs build --strict --clean --site-dir .cache/site
+	rm -rf site && mv .cache/site site
 
 test: lint $(VENDOR)  ## every check that needs no GPU, the browser's included
 	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutations
@@ -40,13 +49,17 @@ status: $(INSTALLED)  ## a table: snippet, pages, tests, interpreter, GPU record
 	python -m verified_docs status
 
 # On a GPU machine: with its own torch and triton, so without .venv.
+gpu memcheck bench: export PATH := $(MACHINE)
+
 gpu:  ## run the snippets' tests on this machine's GPU and record them
-	@$(PYTHON) -c 'import torch, sys; sys.exit(0 if torch.cuda.is_available() else \
-		"make gpu: torch sees no GPU here; nothing was run, no record was touched")'
+	@$(PYTHON) $(NEEDS) "make $@" torch triton pytest hypothesis
 	ls tests/snippets/*/test_*.py | \
 		xargs -P 6 -I MODULE $(PYTHON) -m pytest -q MODULE --record
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
+	@command -v compute-sanitizer >/dev/null || { echo "make $@: compute-sanitizer is" \
+		"not on the path; it comes with the CUDA toolkit" >&2; exit 1; }
+	@$(PYTHON) $(NEEDS) "make $@" torch triton pytest hypothesis
 	@# A process for each module: what the sanitizer keeps would fill the GPU.
 	ls tests/snippets/*/test_*.py | PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 6 -n 1 \
 		compute-sanitizer --tool memcheck --error-exitcode 9 \
@@ -54,6 +67,7 @@ memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernel
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it
+	@$(PYTHON) $(NEEDS) "make $@" torch triton
 	$(PYTHON) -m benchmarks.softmax
 	$(PYTHON) -m benchmarks.attention
 
@@ -65,12 +79,13 @@ clean:  ## remove what the other targets made, the installed packages too
 		.hypothesis .ruff_cache .mypy_cache *.egg-info
 
 $(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) $(NEEDS) make
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
 	touch $@
 
 $(PACKAGES): package.json package-lock.json $(INSTALLED)
-	npm ci --silent --ignore-scripts
+	npm ci --loglevel=error --ignore-scripts
 	touch $@
 
 $(VENDOR): $(PACKAGES)
