@@ -11,8 +11,12 @@ LN_2 = tl.constexpr(math.log(2))
 
 # --8<-- [start:configs]
 CONFIGS = [
-    triton.Config({"BLOCK_M": m, "BLOCK_N": n}, num_warps=warps, num_stages=stages)
-    for m, n, warps, stages in [
+    triton.Config(
+        {"BLOCK_M": block_m, "BLOCK_N": block_n},
+        num_warps=warps,
+        num_stages=stages,
+    )
+    for block_m, block_n, warps, stages in [
         (32, 32, 4, 1),
         (64, 32, 4, 2),
         (64, 64, 4, 2),
