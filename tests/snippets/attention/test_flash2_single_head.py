@@ -30,6 +30,19 @@ MUTATIONS = [
     Mutation("tl.fma(acc, alpha[:, None], pv)", "pv", "the output of the last tile"),
     *FINISH_MUTATIONS,
     *LOOP_MUTATIONS,
+    Mutation(
+        "range(0, seq_k, BLOCK_N)", "range(0, seq_q, BLOCK_N)", "keys up to seq_q"
+    ),
+    Mutation(
+        "offs_n = (start_n + tl.arange",
+        "offs_n = (start_m + tl.arange",
+        "the keys of the query block",
+    ),
+    Mutation(
+        'm_i = tl.full((BLOCK_M,), float("-inf")',
+        "m_i = tl.full((BLOCK_M,), 0.0",
+        "a maximum that starts at 0",
+    ),
     *LAUNCH_MUTATIONS,
     *refusal_mutations(2),
 ]
