@@ -1,8 +1,9 @@
 """`python -m benchmarks.attention`: the attention kernels and their peers, timed.
 
-The parts: the forward pass, the rungs that take a single head, decoding against a
-cache, the sliding window, packed sequences, and the memory that a call takes. FLOPs are
-those of the two matrix products, half of them if causal, whatever a kernel computes.
+The parts: the forward pass, the same in fp8, the rungs that take a single head, one
+query against a cache, the sliding window, packed sequences, and the memory that a call
+takes. FLOPs are those of the two matrix products, half of them if causal, whatever a
+kernel computes.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from pathlib import Path
 import torch
 
 from benchmarks import timing
-from benchmarks.attention import decode, forward, memory, varlen, window
+from benchmarks.attention import decode, forward, fp8, memory, varlen, window
 from benchmarks.attention.run import PARTS, Disagree, Run, stop
 from benchmarks.attention.warm import warm
 from verified_docs import recording, records
@@ -48,9 +49,12 @@ def main() -> int:
     warm(parts)
     start = time.perf_counter()
     ceilings = run.record["ceilings"]
-    if "forward" in parts:
+    if {"forward", "fp8"} & set(parts):
         ceilings["matmul"] = timing.matmul_ceiling()
+    if "forward" in parts:
         forward.forward(run, ceilings["matmul"])
+    if "fp8" in parts:
+        fp8.fp8(run, ceilings["matmul"])
     if "head" in parts:
         forward.head(run)
     if "decode" in parts:

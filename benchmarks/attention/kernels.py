@@ -32,11 +32,15 @@ NOT_CAUSAL = ("flash2", *ONE_HEAD)
 # The published files that each part of the record measures.
 NAMES: dict[str, tuple[str, ...]] = {
     "forward": ("naive", *BATCHED),
+    "fp8": ("flash2_fp8",),
     "head": ("naive", *ONE_HEAD, "flash2"),
     "decode": ("split_kv", "paged_kv"),
     "window": ("flash2_window",),
     "varlen": ("varlen", "flash2_causal"),
-    "memory": ("naive", *ONE_HEAD, *BATCHED),
+    "memory": (
+        *("naive", *ONE_HEAD, *BATCHED, "flash2_window"),
+        *("flash2_fp8", "varlen", "split_kv"),
+    ),
 }
 # Longer, its score matrices do not fit, or leave no room for anything else.
 LONGEST = {("forward", "naive"): 8192, ("memory", "naive"): 65536}

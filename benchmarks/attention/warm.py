@@ -17,7 +17,7 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 from benchmarks import timing
-from benchmarks.attention import decode, forward, kernels, window
+from benchmarks.attention import decode, forward, fp8, kernels, window
 
 Task = Callable[[], object]
 
@@ -44,6 +44,13 @@ def own(part: str, name: str, head_dim: int, causal: bool) -> None:
     heads = forward.WIDTH // head_dim if part == "forward" else 1
     qkv = forward.inputs(1, heads, 512, head_dim)
     kernels.published(part, 512, causal)[kernels.path(name)](*qkv)
+
+
+def own_fp8(name: str, head_dim: int, causal: bool) -> None:
+    """Compile a published kernel for fp8."""
+    given = fp8.Quantised(forward.inputs(1, forward.WIDTH // head_dim, 512, head_dim))
+    without_launching()
+    given.own(causal)[kernels.path(name)](*given.qkv)
 
 
 def own_window(name: str) -> None:
@@ -97,10 +104,15 @@ def tasks(parts: tuple[str, ...]) -> Iterator[tuple[str, Task]]:
             for name, causal in itertools.product(kernels.NAMES["forward"], masks):
                 if not (causal and name in kernels.NOT_CAUSAL):
                     yield name, partial(own, "forward", name, head_dim, causal)
+    if "fp8" in parts:
+        for head_dim in reversed(forward.HEAD_DIMS):
+            for name, causal in itertools.product(kernels.NAMES["fp8"], masks):
+                yield name, partial(own_fp8, name, head_dim, causal)
     few = {"head": forward.HEAD_DIMS_OF_ONE, "memory": (128,)}
     for part in set(few) & set(parts):
         for name, head_dim in itertools.product(kernels.NAMES[part], few[part]):
-            yield name, partial(own, part, name, head_dim, False)
+            if name not in ("flash2_fp8", "varlen"):  # they take other arguments
+                yield name, partial(own, part, name, head_dim, False)
     if "window" in parts:
         for name in kernels.NAMES["window"]:
             yield name, partial(own_window, name)

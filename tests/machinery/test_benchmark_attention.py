@@ -11,7 +11,16 @@ import pytest
 import torch
 
 from benchmarks import timing
-from benchmarks.attention import decode, forward, kernels, memory, varlen, warm, window
+from benchmarks.attention import (
+    decode,
+    forward,
+    fp8,
+    kernels,
+    memory,
+    varlen,
+    warm,
+    window,
+)
 from benchmarks.attention.measure import Wrong, check_rows, first
 from benchmarks.attention.run import PARTS, Disagree, Run, hashes
 from tests.machinery.repository import ROOT
@@ -121,6 +130,37 @@ def test_forward(run: Run) -> None:
     assert written.environment == ENVIRONMENT
     assert written.stale(ROOT) == []
     assert not run.incomplete.exists()
+
+
+def test_fp8(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def own(q: Tensor, k: Tensor, v: Tensor, *scales: Tensor, causal: bool) -> Any:
+        assert {x.dtype for x in (q, k, v)} == {torch.float8_e4m3fn}
+        exact = [
+            x.float() * scale[..., None, None]
+            for x, scale in zip((q, k, v.mT), scales, strict=True)
+        ]
+        return attention(*exact, causal=causal)
+
+    name = "attention/flash2_fp8.py"
+    for module in (forward, fp8):
+        for constant in ("TOKENS", "WIDTH", "HEAD_DIMS", "SEQS", "TUNED_AT"):
+            monkeypatch.setattr(module, constant, getattr(forward, constant))
+    monkeypatch.setattr(
+        kernels,
+        "published",
+        lambda part, seq, causal: {name: partial(own, causal=causal)},
+    )
+    shape = {"head_dim": 16, "seq": 32, "causal": False}
+    bf16 = {"kernel": fp8.BF16, "seconds": 3.0} | shape
+    run.record["forward"] = [bf16, bf16 | {"causal": True, "seconds": 5.0}]
+    fp8.fp8(run, matmul=1e6)
+    assert not run.failures
+    entry = run.record["fp8"][1]
+    assert entry | shape == entry
+    assert entry["dtype"] == "float8_e4m3fn"
+    assert entry["times_bf16"] == 3.0
+    assert "times_bf16" not in run.record["fp8"][0]
+    assert len(run.record["fp8"]) == 4
 
 
 def test_decode(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,6 +274,7 @@ def test_lengths_fill_the_batch_as_they_say() -> None:
 def test_memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "SEQS", (16,))
     monkeypatch.setattr(memory, "peak", lambda call, qkv: call(*qkv)[0].nbytes)
+    monkeypatch.setattr(memory, "calls", lambda qkv: kernels.published("memory", 16))
     memory.memory(run)
     assert run.record["memory"] == [
         {
@@ -244,6 +285,15 @@ def test_memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             "bytes": 16 * 128 * 4,
         }
     ]
+
+
+def test_every_flash_rung_tells_its_memory() -> None:
+    qkv = list(torch.randn(3, 1, 1, 64, 128))
+    found = memory.calls(qkv)
+    assert list(found) == [kernels.path(name) for name in kernels.NAMES["memory"]]
+    for name, call in found.items():
+        tolerance = 0.15 if "fp8" in name else 0.02
+        check_rows(*qkv, False, first(call(*qkv)), tolerance=tolerance)
 
 
 def test_a_failure_is_kept_and_leaves_the_record_as_it_was(
@@ -369,9 +419,8 @@ def test_the_kernels_of_each_part_take_its_shapes() -> None:
     assert "attention/naive.py" not in long
     q, k, v = torch.randn(3, 1, 1, 40, 16)
     for causal in (False, True):
-        for part in ("forward", "memory"):
-            for call in kernels.published(part, 40, causal).values():
-                check_rows(q, k, v, causal, first(call(q, k, v)))
+        for call in kernels.published("forward", 40, causal).values():
+            check_rows(q, k, v, causal, first(call(q, k, v)))
 
 
 def test_the_decoding_kernels_take_a_cache_and_pages(
