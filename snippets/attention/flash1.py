@@ -81,13 +81,16 @@ def attention_kernel(
     # --8<-- [line:max]
     m_new = tl.maximum(m_i, m_ij)
     shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-    # --8<-- [line:sum]
+    # --8<-- [line:alpha]
     alpha = tl.exp(m_i - shift)
+    # --8<-- [line:beta]
     beta = tl.exp(m_ij - shift)
     l_i = l_i * alpha
+    # --8<-- [line:sum]
     l_new = l_i + l_ij * beta
-    # --8<-- [line:output]
+    # --8<-- [line:product]
     pv = tl.dot(p.to(v.dtype), v, input_precision="ieee")
+    # --8<-- [line:output]
     o = o * l_i[:, None] + pv * beta[:, None]
     # A row that has seen nothing has l_new = 0 and o = 0: its output is 0.
     # --8<-- [line:divide]

@@ -75,12 +75,14 @@ def attention_kernel(
         shift = tl.where(m_new == float("-inf"), 0.0, m_new)
         # --8<-- [line:weights]
         p = tl.exp(s - shift[:, None])
-        # --8<-- [line:sum]
+        # --8<-- [line:alpha]
         alpha = tl.exp(m_i - shift)
+        # --8<-- [line:sum]
         l_i = l_i * alpha + tl.sum(p, axis=1)
-        # --8<-- [line:output]
         # The sum over a tile starts from 0: one long chain would round more.
+        # --8<-- [line:product]
         pv = tl.dot(p.to(v.dtype), v, input_precision="ieee")
+        # --8<-- [line:output]
         acc = tl.fma(acc, alpha[:, None], pv)
         m_i = m_new
     # --8<-- [end:loop]
