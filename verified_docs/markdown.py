@@ -10,12 +10,14 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.extensions import Extension
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
+from markdown.treeprocessors import Treeprocessor
 from pymdownx.superfences import SuperFencesCodeExtension
 
 from verified_docs import badge, fences, figures, snippets
@@ -68,6 +70,7 @@ class VerifiedDocs(Extension):
         )
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
         md.treeprocessors.register(Steps(md), "verified-steps", 9)
+        md.treeprocessors.register(Tables(md), "verified-tables", 8)
         formulas = TexTreeprocessor(md, tex, self.site)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
@@ -166,6 +169,24 @@ class After(Preprocessor):
             re.sub(DIRECTIVE, lambda found: found[0].replace("|", PIPE), line)
             for line in lines
         ]
+
+
+class Tables(Treeprocessor):
+    """Puts each table into a box of its own.
+
+    Material's script moves a table into one that scrolls. Beside the rest of the page,
+    that would make the browser style all that follows once more.
+    """
+
+    def run(self, root: Element) -> None:
+        """Change the tables' parents in place."""
+        for parent in list(root.iter()):
+            for place, table in enumerate(parent):
+                if table.tag == "table":
+                    box = Element("div")
+                    box.append(table)
+                    box.tail, table.tail = table.tail, None
+                    parent[place] = box
 
 
 class Pipes(Postprocessor):

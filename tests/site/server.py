@@ -14,6 +14,8 @@ COMPRESSED = (".html", ".css", ".js", ".json", ".svg", ".xml")
 
 
 class Handler(SimpleHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"  # A connection serves more than one request.
+
     def do_GET(self) -> None:
         if not self.path.startswith(PREFIX):
             self.send_error(404)
