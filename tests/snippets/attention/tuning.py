@@ -17,7 +17,7 @@ import triton
 def with_blocks(module: ModuleType) -> Callable[..., Any]:
     """The `attention` of an autotuned file, which then takes block_m and block_n too.
 
-    Without them it runs the largest configuration of the file that suits the inputs.
+    Without them its tiles are 128 by 64, and in float32 those of the first configuration.
     """
 
     @wraps(module.attention)
@@ -30,13 +30,12 @@ def with_blocks(module: ModuleType) -> Callable[..., Any]:
         block_n: int | None = None,
         **options: Any,
     ) -> Any:
-        if block_m is None and q.dtype != torch.float32:
-            block_m, block_n = 128, 64
         kernel = module.attention_kernel
         config = kernel.configs[0]
-        if block_m is not None:
+        if block_m or block_n or q.dtype != torch.float32:
+            block_m = block_m or 128
             config = triton.Config(
-                {"BLOCK_M": block_m, "BLOCK_N": block_n},
+                {"BLOCK_M": block_m, "BLOCK_N": block_n or 64},
                 num_warps=8 if block_m > 64 else 4,
                 num_stages=2,
                 pre_hook=config.pre_hook,
