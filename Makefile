@@ -54,7 +54,7 @@ gpu memcheck bench: export PATH := $(MACHINE)
 gpu:  ## run the snippets' tests on this machine's GPU and record them
 	@$(PYTHON) $(NEEDS) "make $@" torch triton pytest hypothesis
 	ls tests/snippets/*/test_*.py | \
-		xargs -P 6 -I MODULE $(PYTHON) -m pytest -q MODULE --record
+		xargs -P 10 -I MODULE $(PYTHON) -m pytest -q MODULE --record
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
 	@command -v compute-sanitizer >/dev/null || { echo "make $@: compute-sanitizer is" \

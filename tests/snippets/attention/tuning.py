@@ -17,7 +17,7 @@ import triton
 def with_blocks(module: ModuleType) -> Callable[..., Any]:
     """The `attention` of an autotuned file, which then takes block_m and block_n too.
 
-    Without them its tiles are 128 by 64, and in float32 those of the first configuration.
+    Without them its tiles are 128 by 64; in float32, those of the first configuration.
     """
 
     @wraps(module.attention)
