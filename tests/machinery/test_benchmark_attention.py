@@ -292,7 +292,7 @@ def test_every_flash_rung_tells_its_memory() -> None:
     found = memory.calls(qkv)
     assert list(found) == [kernels.path(name) for name in kernels.NAMES["memory"]]
     for name, call in found.items():
-        tolerance = 0.15 if "fp8" in name else 0.02
+        tolerance = 0.2 if "fp8" in name else 0.02
         check_rows(*qkv, False, first(call(*qkv)), tolerance=tolerance)
 
 
