@@ -34,12 +34,15 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
         lines[span[-1]] += "</span>"
     about = f"{snippet.name}, {section.name}" if section.name else snippet.name
+    copies = (
+        _copy("block", "Copy block", about),
+        _copy("file", "Copy file", snippet.name),
+    )
     return (
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
         f'data-section="{section.name}"><figcaption>{_name(snippet, section)}'
         f"{badge.render(site.evidence.status(snippet.name))}"
-        f'<span class="snippet-actions">{_copy("block", "Copy block", about)}'
-        f"{_copy('file', 'Copy file', snippet.name)}{_download(snippet)}</span>"
+        f"{_actions(*copies, _download(snippet))}"
         f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
     )
 
@@ -70,9 +73,9 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     about = f"difference from {options['from']} to {options['to']}"
     return (
         f'<figure class="snippet diff" data-from="{escape(options["from"])}" '
-        f'data-to="{escape(options["to"])}"><figcaption>'
-        f'<span class="snippet-name">From {names}</span><span class="snippet-actions">'
-        f"{_copy('block', 'Copy difference', about)}</span></figcaption>"
+        f'data-to="{escape(options["to"])}" data-search-exclude><figcaption>'
+        f'<span class="snippet-name">From {names}</span>'
+        f"{_actions(_copy('block', 'Copy difference', about))}</figcaption>"
         f"{_code(lines, 'diff')}</figure>"
     )
 
@@ -132,7 +135,7 @@ def plain(site: Site, body: str, language: str) -> str:
     lines = highlight(body.rstrip("\n") + "\n", language)
     return (
         f'<figure class="snippet plain" data-language="{escape(language)}">'
-        f'<span class="snippet-actions">{_copy("plain", "Copy", language)}</span>'
+        f"{_actions(_copy('plain', 'Copy', language))}"
         f"{_code(lines, language)}</figure>"
     )
 
@@ -175,6 +178,12 @@ def _name(snippet: Snippet, section: Section) -> str:
         f'<span class="snippet-name"><code>{escape(snippet.name)}</code>'
         f"{part if section.name else ''}</span>"
     )
+
+
+def _actions(*actions: str) -> str:
+    """What the reader can do with a block; the words are no matter for the search."""
+    shown = "".join(actions)
+    return f'<span class="snippet-actions" data-search-exclude>{shown}</span>'
 
 
 def _copy(action: str, text: str, about: str) -> str:

@@ -37,6 +37,7 @@ class Visit:
         self.page.on("pageerror", lambda error: self.messages.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request))
         self.page.goto(url, wait_until="networkidle")
+        self.page.evaluate("document.fonts.ready.then(() => null)")
         fetched = [r.sizes() for r in self.requests if urlsplit(r.url).netloc]
         self.weight = sum(
             size["responseBodySize"] + size["responseHeadersSize"] for size in fetched
