@@ -279,13 +279,18 @@ def check(
     if v.shape != k.shape:
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
     for name, x, shape in (
-        ("block_table", block_table, [batch, *block_table.shape[1:2]]),
+        ("block_table", block_table, [batch, "max_pages"]),
         ("seq_lens", seq_lens, [batch]),
     ):
-        got = f"{x.dtype} {list(x.shape)} on {x.device}"
-        wanted = f"torch.int32 {shape} on {q.device}"
-        if got != wanted or not x.is_contiguous():
-            raise ValueError(f"{name} is {got}; it must be {wanted}, contiguous")
+        got = x.dtype, x.device, x.ndim, x.shape[:1]
+        if (
+            got != (torch.int32, q.device, len(shape), (batch,))
+            or not x.is_contiguous()
+        ):
+            raise ValueError(
+                f"{name} is {x.dtype} {list(x.shape)} on {x.device}; it must be "
+                f"torch.int32 {shape} on {q.device}, contiguous"
+            )
 
 
 # --8<-- [end:checks]

@@ -67,7 +67,7 @@ def attention_kernel(
     first_k = load_bound(cu_seqlens_k_ptr + i, total_k)
     last_k = load_bound(cu_seqlens_k_ptr + tl.minimum(i + 1, batch), total_k)
     seq_q = tl.where(i < batch, last_q, total_q) - first_q
-    seq_k = tl.maximum(last_k - first_k, 0)
+    seq_k = last_k - first_k  # below 0 it is no tile, as 0
     # --8<-- [line:outer]
     start_m = tl.maximum(tl.program_id(0) - first_q // BLOCK_M - i, 0) * BLOCK_M
     if start_m >= seq_q:  # of its blocks, a sequence may leave one without rows

@@ -1,19 +1,32 @@
 """Tests of snippets/attention/split_kv.py."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from snippets.attention import split_kv
-from tests.snippets.attention.cases import AttentionTests
+from tests.mutations import Mutation
+from tests.snippets.attention.caches import with_lengths
+from tests.snippets.attention.cases import (
+    AttentionTests,
+    baseline,
+    qkv,
+    reference,
+)
+
+NAN = float("nan")
+INF = float("inf")
+SMALL = {"splits": 3, "block_n": 16}
 
 
 class TestSplitKv(AttentionTests):
     attention = staticmethod(split_kv.attention)
     blocks = (
-        {"splits": 3, "block_n": 16},
+        SMALL,
         {"splits": 1, "block_n": 32},
         {"splits": 8, "block_n": 64},
         {"splits": 40, "block_n": 16},
@@ -24,3 +37,246 @@ class TestSplitKv(AttentionTests):
         "splits": (0, -1, 257, 1.5),
         "seq_lens": (),
     }
+
+
+def check(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: list[int],
+    check_accuracy: Callable,
+    **options: Any,
+) -> None:
+    """Hold all sequences at once against each by itself."""
+    seq_lens = torch.tensor(lengths, dtype=torch.int32, device=q.device)
+    result = split_kv.attention(q, k, v, seq_lens=seq_lens, **{**SMALL, **options})
+    asked = {word: options[word] for word in ("causal",) if word in options}
+    expected = with_lengths(reference, q, k, v, lengths, **asked)
+    own = with_lengths(baseline, q, k, v, lengths, **asked)
+    TestSplitKv().compare(result, expected, own, check_accuracy)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_lengths_of_the_cache(
+    causal: bool, device: str, guarded: Callable, check_accuracy: Callable
+) -> None:
+    # What lies behind a sequence was never written.
+    lengths = [100, 0, 1, 47, 48, 49, 17]
+    q, k, v = qkv((7, 4), (7, 2), 3, 100, 16, torch.float32, device)
+    for i, length in enumerate(lengths):
+        k[i, :, length:], v[i, :, length:] = NAN, NAN
+    q, k, v = (guarded(x) for x in (q, k, v))
+    check(q, k, v, lengths, check_accuracy, causal=causal)
+
+
+def test_lengths_that_cannot_be(device: str, check_accuracy: Callable) -> None:
+    q, k, v = qkv((3, 4), (3, 2), 1, 40, 16, torch.float32, device)
+    seq_lens = torch.tensor([-(2**31), 2**31 - 1, 41], dtype=torch.int32, device=device)
+    result = split_kv.attention(q, k, v, seq_lens=seq_lens, **SMALL)
+    expected, own = (
+        with_lengths(method, q, k, v, [0, 40, 40]) for method in (reference, baseline)
+    )
+    TestSplitKv().compare(result, expected, own, check_accuracy)
+
+
+def test_refuses_other_lengths(device: str) -> None:
+    q, k, v = qkv((3, 4), (3, 2), 1, 40, 16, torch.float32, device)
+    right = torch.full((3,), 40, dtype=torch.int32, device=device)
+    for wrong in (
+        right[:2],
+        right[:, None],
+        right.long(),
+        right.to("meta"),
+        right.repeat_interleave(2)[::2],
+    ):
+        match = r"^seq_lens is torch.int.* on .*; it must be torch.int32 \[3\] on"
+        with pytest.raises(ValueError, match=match):
+            split_kv.attention(q, k, v, seq_lens=wrong)
+
+
+@pytest.mark.parametrize("group", [1, 4, 5, 16, 40])
+def test_one_query_for_each_head(
+    group: int, device: str, guarded: Callable, check_accuracy: Callable
+) -> None:
+    inputs = qkv((2, 2 * group), (2, 2), 1, 90, 16, torch.float32, device)
+    q, k, v = (guarded(x) for x in inputs)
+    check(q, k, v, [90, 33], check_accuracy)
+
+
+@pytest.mark.parametrize("splits", [1, 2, 6, 20])
+def test_a_part_of_minus_inf(
+    splits: int, device: str, check_accuracy: Callable
+) -> None:
+    q, k, v = qkv((1, 2), (1, 1), 2, 90, 16, torch.float32, device)
+    q = q.abs() + 0.1
+    k[..., 16:70, 0] = -INF
+    check(q, k, v, [90], check_accuracy, splits=splits)
+
+
+@pytest.mark.parametrize("splits", [1, 2, 6])
+def test_a_nan_reaches_every_part(splits: int, device: str) -> None:
+    q, k, v = qkv((1, 2), (1, 1), 2, 90, 16, torch.float32, device)
+    k[..., 40, 0] = NAN
+    o, lse = split_kv.attention(q, k, v, splits=splits, block_n=16)
+    assert o.isnan().all()
+    assert lse.isnan().all()
+
+
+def test_parts_far_apart(device: str, check_accuracy: Callable) -> None:
+    # Scores of one part are 1000 above those of another: exp overflows without a shift.
+    q, k, v = qkv((1, 2), (1, 1), 2, 90, 16, torch.float32, device)
+    q[..., 0], k[..., 0], k[..., 50, 0] = 100, 0, 40
+    check(q, k, v, [90], check_accuracy)
+    k[..., 0] += 40
+    check(q, k, v, [90], check_accuracy)
+
+
+# As page and code say: slots of an H200 with 3 programs for each multiprocessor.
+@pytest.mark.parametrize(
+    ("programs", "tiles", "splits"),
+    [
+        (8, 256, 43),  # 6 tiles each; 44 to 49 parts have as many
+        (8, 2048, 49),  # 392 of 396 slots
+        (8, 16, 16),  # one tile each
+        (512, 256, 3),  # 1536 programs in 4 waves, where one part makes 2 of 256
+        (396, 256, 1),
+        (5000, 1, 1),
+        (8, 0, 1),
+        (1, 10**6, 256),
+    ],
+)
+def test_number_of_parts(programs: int, tiles: int, splits: int) -> None:
+    assert split_kv.choose_splits(programs, tiles, 396) == splits
+
+
+@given(
+    programs=st.integers(1, 2000), tiles=st.integers(0, 3000), slots=st.integers(1, 700)
+)
+def test_no_other_number_of_parts_ends_sooner(
+    programs: int, tiles: int, slots: int
+) -> None:
+    def steps(splits: int) -> int:
+        """Waves of programs, each as long as its tiles and one more."""
+        return -(-programs * splits // slots) * (-(-tiles // splits) + 1)
+
+    splits = split_kv.choose_splits.__wrapped__(programs, tiles, slots)
+    most = max(1, min(tiles, split_kv.MAX_SPLITS))
+    assert 1 <= splits <= most
+    assert steps(splits) == min(map(steps, range(1, most + 1)))
+    assert all(steps(fewer) > steps(splits) for fewer in range(1, splits))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(("batch", "seq_k"), [(1, 131072), (4, 5000), (64, 1024)])
+@pytest.mark.parametrize(("heads", "kv_heads"), [(32, 8), (16, 16), (16, 1)])
+def test_decoding(
+    half: torch.dtype,
+    batch: int,
+    seq_k: int,
+    heads: int,
+    kv_heads: int,
+    device: str,
+    check_accuracy: Callable,
+) -> None:
+    q, k, v = qkv((batch, heads), (batch, kv_heads), 1, seq_k, 128, half, device)
+    lengths = [max(0, seq_k - 97 * i) for i in range(batch)]
+    check(q, k, v, lengths, check_accuracy, splits=None, block_n=None)
+
+
+MUTATIONS = [
+    # The part of a program.
+    Mutation("first = split * part", "first = 0", "every part begins at the first key"),
+    Mutation("tl.minimum(first + part, keys)", "first + part", "keys behind the last"),
+    Mutation("tl.minimum(first + part, keys)", "keys", "parts that overlap"),
+    Mutation(
+        "tl.cdiv(tl.cdiv(keys, BLOCK_N), splits)",
+        "(tl.cdiv(keys, BLOCK_N) // splits)",
+        "the last tiles belong to nobody",
+    ),
+    Mutation(
+        "tl.minimum(tl.maximum(tl.load(seq_lens_ptr + batch), 0), seq_k)",
+        "tl.maximum(tl.load(seq_lens_ptr + batch), 0)",
+        "a length beyond the cache",
+    ),
+    Mutation("tl.load(seq_lens_ptr + batch)", "tl.load(seq_lens_ptr)", "one length"),
+    Mutation(
+        "mask_n = (offs_n[:, None] < last)",
+        "mask_n = (offs_n[:, None] < seq_k)",
+        "keys that were never written",
+    ),
+    Mutation("seen = offs_n[None, :] < last", "seen = offs_n[None, :] >= 0", "no end"),
+    # The rows of a tile.
+    Mutation(
+        "(rows // GROUP).to(tl.int64), rows % GROUP",
+        "(rows % seq_q).to(tl.int64), rows // GROUP",
+        "rows in another order",
+    ),
+    Mutation("rows // GROUP).to(tl.int64)", "rows // GROUP)", "queries in 32 bits"),
+    Mutation("offs_h[:, None] * stride_qh", "offs_h[:, None]", "q, one head"),
+    Mutation("kv_head * GROUP * stride_qh", "kv_head * stride_qh", "q of other heads"),
+    Mutation(
+        "(start_m + BLOCK_M - 1) // GROUP + 1",
+        "start_m // GROUP + 1",
+        "the band ends at its first row",
+    ),
+    Mutation(
+        "<= offs_m[:, None] + keys - seq_q",
+        "<= offs_m[:, None] + seq_k - seq_q",
+        "aligned with the end of the cache, not of the sequence",
+    ),
+    Mutation("if CAUSAL:\n            seen", "if False:\n            seen", "no mask"),
+    Mutation("(split * batches + batch) *", "batch *", "every part in the same place"),
+    Mutation(
+        "kv_heads * GROUP + kv_head * GROUP + offs_h",
+        "kv_heads * GROUP + kv_head + offs_h",
+        "o of other heads",
+    ),
+    Mutation(
+        "(tl.program_id(1) // kv_heads).to(tl.int64)",
+        "tl.program_id(1) // kv_heads",
+        "batch offsets in 32 bits",
+    ),
+    Mutation(
+        "(tl.program_id(1) % kv_heads).to(tl.int64)",
+        "tl.program_id(1) % kv_heads",
+        "head offsets in 32 bits",
+    ),
+    # The merge.
+    Mutation(
+        'shift = tl.where(m_i == float("-inf"), 0.0, m_i)',
+        "shift = m_i",
+        "no guard for parts that see nothing",
+    ),
+    Mutation(
+        'shift = tl.where(m_i == float("-inf"), 0.0, m_i)',
+        "shift = 0.0",
+        "weights without the maximum",
+    ),
+    Mutation("w[:, None] * o_s", "o_s", "parts that all count the same"),
+    Mutation('mask_s, other=float("-inf")', "mask_s, other=0.0", "parts that are not"),
+    Mutation(
+        "axis=0) / tl.where(l_i == 0.0, 1.0, l_i)", "axis=0)", "a sum, not a mean"
+    ),
+    Mutation(
+        "axis=0) / tl.where(l_i == 0.0, 1.0, l_i)",
+        "axis=0) / l_i",
+        "0 / 0 where no part sees a key",
+    ),
+    Mutation(
+        "lse_ptr + row, m_i + tl.log(l_i)", "lse_ptr + row, m_i", "the largest lse"
+    ),
+    Mutation("triton.cdiv(head_dim, 32))]", "1)]", "the first 32 columns merged", 1),
+    # The launch.
+    Mutation(
+        "blocks = triton.cdiv(group * seq_q, block_m)",
+        "blocks = max(1, group * seq_q // block_m)",
+        "the last rows lost",
+    ),
+    Mutation("return waves * (", "return (", "no waves"),
+    Mutation("triton.cdiv(tiles, splits) + 1", "triton.cdiv(tiles, splits)", "free"),
+    Mutation("if got != wanted or", "if", "any lengths"),
+    Mutation(" or not seq_lens.is_contiguous()", "", "every other length"),
+    Mutation("range(1, MAX_SPLITS + 1)", "range(MAX_SPLITS + 1)", "no part at all"),
+    Mutation("range(1, MAX_SPLITS + 1)", "range(1, 2**20)", "any number of parts"),
+]

@@ -399,9 +399,6 @@ MUTATIONS = [
         "nothing written behind the last sequence",
     ),
     Mutation(
-        "tl.maximum(last_k - first_k, 0)", "last_k - first_k", "fewer than no keys"
-    ),
-    Mutation(
         "tl.maximum(tl.program_id(0) - first_q // BLOCK_M - i, 0)",
         "(tl.program_id(0) - first_q // BLOCK_M - i)",
         "rows before the first",

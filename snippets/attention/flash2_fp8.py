@@ -1,0 +1,355 @@
+"""FlashAttention-2 on float8: scaled inputs of 8 bits, V transposed, p in 8 bits."""
+
+import math
+
+import torch
+import triton
+import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
+
+LN_2 = tl.constexpr(math.log(2))
+P_BITS = tl.constexpr(8)  # weights are rounded as multiples of 2^-8: at most 256
+
+
+# --8<-- [start:quantise]
+def quantise(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """x as float8, and the factor of each head that gives x back.
+
+    Args:
+        x: [batch, heads, rows, cols], a floating dtype.
+
+    Returns:
+        x8: [batch, heads, rows, cols], float8_e4m3fn, strides as x. The largest value
+            of each head is the largest of the format, 448.
+        scale: [batch, heads], float32. x is about x8 * scale.
+    """
+    scale = x.float().abs().amax(dim=(2, 3)) / 448
+    scale = torch.where(scale == 0, 1.0, scale)
+    x8 = (x.float() / scale[:, :, None, None]).to(torch.float8_e4m3fn)
+    return x8, scale
+
+
+# --8<-- [end:quantise]
+
+
+# --8<-- [start:configs]
+def set_blocks(named_args):
+    """Before each launch: the shape of the tiles that the descriptors fetch."""
+    for name, sides in (("q", "MD"), ("k", "ND"), ("v", "DN"), ("o", "MD")):
+        block = [1, 1, *(named_args[f"BLOCK_{side}"] for side in sides)]
+        named_args[f"{name}_desc"].block_shape = block
+
+
+CONFIGS = [
+    triton.Config(
+        {"BLOCK_M": m, "BLOCK_N": n},
+        num_warps=warps,
+        num_stages=stages,
+        pre_hook=set_blocks,
+    )
+    for m, n, warps, stages in [
+        (32, 32, 4, 2),
+        (64, 64, 4, 3),
+        (64, 128, 4, 3),
+        (128, 64, 8, 3),
+        (128, 128, 8, 2),
+        (128, 128, 8, 3),
+    ]
+]
+
+
+def fitting(configs, named_args, **kwargs):
+    """The configurations whose tiles of q, k and v fit into shared memory."""
+    device = torch.cuda.current_device()
+    gpu = triton.runtime.driver.active.utils.get_device_properties(device)
+    row = kwargs["BLOCK_D"]
+    return [
+        config
+        for config in configs
+        if row
+        * (config.kwargs["BLOCK_M"] + 2 * config.kwargs["BLOCK_N"] * config.num_stages)
+        <= gpu["max_shared_mem"]
+    ]
+
+
+# --8<-- [end:configs]
+
+
+# --8<-- [start:kernel]
+@triton.autotune(
+    configs=CONFIGS[:1] if triton.knobs.runtime.interpret else CONFIGS,
+    key=["BLOCK_D", "CAUSAL"],
+    prune_configs_by={"early_config_prune": fitting},
+)
+@triton.jit
+def attention_kernel(
+    q_desc,
+    k_desc,
+    v_desc,
+    o_desc,
+    lse_ptr,
+    q_scale_ptr,
+    k_scale_ptr,
+    v_scale_ptr,
+    scale_log2,
+    heads,
+    group,
+    seq_q,
+    seq_k,
+    BLOCK_D: tl.constexpr,
+    CAUSAL: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+):
+    # --8<-- [start:offsets]
+    # Which batch and head. Descriptors compute addresses in 64 bits by themselves.
+    # --8<-- [line:batch]
+    blocks = tl.cdiv(seq_q, BLOCK_M)
+    batch = tl.program_id(0) // blocks // heads
+    head = tl.program_id(0) // blocks % heads
+    # --8<-- [line:group]
+    kv_head = head // group
+    # --8<-- [line:scales]
+    row_kv = batch * (heads // group) + kv_head
+    scale_log2 *= tl.load(q_scale_ptr + batch * heads + head)
+    scale_log2 *= tl.load(k_scale_ptr + row_kv)
+    v_scale = tl.load(v_scale_ptr + row_kv)
+    # --8<-- [end:offsets]
+
+    # --8<-- [start:setup]
+    # --8<-- [line:outer]
+    block = tl.program_id(0) % blocks
+    # The last block of a causal head works longest: it goes first.
+    start_m = (blocks - 1 - block if CAUSAL else block) * BLOCK_M
+    offs_m = start_m + tl.arange(0, BLOCK_M)
+    # --8<-- [line:load_q]
+    q = q_desc.load([batch, head, start_m, 0]).reshape(BLOCK_M, BLOCK_D)
+    # --8<-- [line:initialise]
+    m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    l_i = tl.zeros((BLOCK_M,), tl.float32)
+    acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
+    # --8<-- [end:setup]
+
+    # --8<-- [start:loop]
+    # Stage 0, off the band: tiles that every row of the block sees whole, no mask.
+    # Stage 1, on the band: tiles that the diagonal or the end of the keys cuts.
+    full, last = seq_k, seq_k
+    if CAUSAL:
+        # --8<-- [line:full]
+        full = tl.minimum(tl.maximum(start_m + 1 + seq_k - seq_q, 0), seq_k)
+        # --8<-- [line:last]
+        last = tl.minimum(tl.maximum(start_m + BLOCK_M + seq_k - seq_q, 0), seq_k)
+    full = full // BLOCK_N * BLOCK_N
+    for ON_BAND in tl.static_range(2):
+        first, end = (full, last) if ON_BAND else (0, full)
+        # --8<-- [line:inner]
+        for start_n in range(first, end, BLOCK_N):
+            # --8<-- [line:load_kv]
+            k = k_desc.load([batch, kv_head, start_n, 0]).reshape(BLOCK_N, BLOCK_D)
+            # --8<-- [line:load_v]
+            v = v_desc.load([batch, kv_head, 0, start_n]).reshape(BLOCK_D, BLOCK_N)
+
+            # --8<-- [line:scores]
+            s = tl.dot(q, k.T)
+            # --8<-- [line:mask]
+            if ON_BAND:
+                offs_n = start_n + tl.arange(0, BLOCK_N)
+                seen = offs_n[None, :] < seq_k
+                if CAUSAL:
+                    seen &= offs_n[None, :] <= offs_m[:, None] + seq_k - seq_q
+                s = tl.where(seen, s, float("-inf"))  # [BLOCK_M, BLOCK_N]
+
+            # --8<-- [line:max]
+            m_new = tl.maximum(m_i, tl.max(s, axis=1) * scale_log2)
+            # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
+            shift = tl.where(m_new == float("-inf"), 0.0, m_new)
+            # --8<-- [line:weights]
+            p = tl.exp2(s * scale_log2 - (shift[:, None] - P_BITS))
+            # --8<-- [line:sum]
+            alpha = tl.exp2(m_i - shift)
+            l_i = l_i * alpha + tl.sum(p, axis=1)
+            # --8<-- [line:output]
+            # Its own sum of each tile: the matrix unit's sums of float8 are rough.
+            acc = acc * alpha[:, None] + tl.dot(p.to(v.dtype), v.T)
+            m_i = m_new
+    # --8<-- [end:loop]
+
+    # --8<-- [start:finish]
+    # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
+    # --8<-- [line:divide]
+    o = acc * (v_scale / tl.where(l_i == 0.0, 1.0, l_i))[:, None]
+    # --8<-- [line:lse]
+    lse = (m_i + tl.log2(l_i) - P_BITS) * LN_2
+    # --8<-- [line:store]
+    o = o.to(o_desc.dtype).reshape(1, 1, BLOCK_M, BLOCK_D)
+    o_desc.store([batch, head, start_m, 0], o)
+    row = (batch * heads + head).to(tl.int64) * seq_q
+    tl.store(lse_ptr + row + offs_m, lse, mask=offs_m < seq_q)
+    # --8<-- [end:finish]
+
+
+# --8<-- [end:kernel]
+
+
+# --8<-- [start:checks]
+def check(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    scales: dict[str, torch.Tensor],
+) -> None:
+    """Raise a ValueError that names the tensor that the kernel cannot take."""
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.ndim != 4:
+            axes = "head_dim, seq" if name == "v" else "seq, head_dim"
+            raise ValueError(
+                f"{name} has {x.ndim} dimensions; it must have 4: "
+                f"[batch, heads, {axes}]"
+            )
+        if x.dtype != torch.float8_e4m3fn:
+            raise ValueError(f"{name} is {x.dtype}; it must be torch.float8_e4m3fn")
+        if not x.is_cuda and not triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is on {x.device}; it must be on a GPU, or set "
+                "TRITON_INTERPRET=1"
+            )
+        if x.device != q.device:
+            raise ValueError(f"{name} is on {x.device}; it must be on q's {q.device}")
+    capability = torch.cuda.get_device_capability(q.device) if q.is_cuda else (9, 0)
+    if capability < (8, 9):
+        raise ValueError(
+            f"q is on {q.device}, of compute capability {capability}; it must be on a "
+            "GPU of (8, 9) or above: others have no matrix unit for float8"
+        )
+    batch, heads, _, head_dim = q.shape
+    if not 16 <= head_dim <= 256 or head_dim % 16:
+        raise ValueError(
+            f"q has head_dim {head_dim}; it must be a multiple of 16 up to 256"
+        )
+    if k.shape[0] != batch:
+        raise ValueError(f"k has batch {k.shape[0]}; it must be q's {batch}")
+    if heads and (k.shape[1] == 0 or heads % k.shape[1]):
+        raise ValueError(f"k has {k.shape[1]} heads; it must divide q's {heads}")
+    if k.shape[3] != head_dim:
+        raise ValueError(f"k has head_dim {k.shape[3]}; it must be q's {head_dim}")
+    if v.shape != k.mT.shape:
+        raise ValueError(
+            f"v has shape {list(v.shape)}; it must be that of k transposed: "
+            f"{list(k.mT.shape)}"
+        )
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.stride(3) != 1 or any(n % 16 for n in (x.data_ptr(), *x.stride()[:3])):
+            raise ValueError(
+                f"{name} has strides {x.stride()}; the last must be 1, the others and "
+                "the address multiples of 16 bytes"
+            )
+    for name, x in scales.items():
+        wanted = q if name == "q_scale" else k
+        got = f"{x.dtype} {list(x.shape)} on {x.device}"
+        right = f"torch.float32 {list(wanted.shape[:2])} on {q.device}"
+        if got != right or not x.is_contiguous():
+            raise ValueError(f"{name} is {got}; it must be {right}, contiguous")
+
+
+# --8<-- [end:checks]
+
+
+# --8<-- [start:launch]
+def attention(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    q_scale: torch.Tensor,
+    k_scale: torch.Tensor,
+    v_scale: torch.Tensor,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Attention of q * q_scale, k * k_scale and v * v_scale, for each head.
+
+    Args:
+        q: [batch, heads, seq_q, head_dim], float8_e4m3fn, on a GPU of compute
+            capability 8.9 or above (or on the CPU under TRITON_INTERPRET=1).
+            head_dim: a multiple of 16 up to 256. Last stride 1; the address and the
+            other strides are multiples of 16 bytes.
+        k: [batch, kv_heads, seq_k, head_dim], dtype, device and strides as q.
+            kv_heads divides heads: query head h reads head h // (heads // kv_heads).
+        v: [batch, kv_heads, head_dim, seq_k]: transposed. Dtype, device and strides as
+            q, so the rows of seq_k are padded to a multiple of 16.
+        q_scale: [batch, heads], float32, contiguous, device of q. The values of the
+            three scales are not checked: they must be positive.
+        k_scale: [batch, kv_heads], as q_scale.
+        v_scale: [batch, kv_heads], as q_scale.
+        causal: query i sees key j only if j <= i + seq_k - seq_q: the last query sees
+            every key, whatever the lengths.
+        scale: what the scores are multiplied by, positive; head_dim ** -0.5 if None.
+
+    Returns:
+        o: [batch, heads, seq_q, head_dim], bfloat16, contiguous.
+        lse: [batch, heads, seq_q], float32, natural logarithm.
+        A row that sees no key has o = 0 and lse = -inf.
+
+    Raises:
+        ValueError: an argument is not one of the above.
+
+    Source: Dao, "FlashAttention-2", 2023, algorithm 1; Shah et al.,
+    "FlashAttention-3", 2024, section 3.3.
+    """
+    scales = {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale}
+    check(q, k, v, scales)
+    (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
+    scale = head_dim**-0.5 if scale is None else scale
+    if not 0 < scale < math.inf:
+        raise ValueError(f"scale is {scale}; it must be positive and finite")
+
+    o = torch.empty(q.shape, dtype=torch.bfloat16, device=q.device)
+    lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
+    if o.numel() == 0 or seq_k == 0:  # a descriptor cannot be of an empty tensor
+        return o.zero_(), lse.fill_(-math.inf)
+    descriptors = [
+        TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, 1, 1])
+        for x in (q, k, v, o)
+    ]
+    attention_kernel[
+        lambda config: (triton.cdiv(seq_q, config["BLOCK_M"]) * batch * heads,)
+    ](
+        *descriptors,
+        lse,
+        *scales.values(),
+        scale * math.log2(math.e),
+        heads,
+        heads // kv_heads,
+        seq_q,
+        seq_k,
+        BLOCK_D=max(32, triton.next_power_of_2(head_dim)),
+        CAUSAL=causal,
+    )
+    return o, lse
+
+
+# --8<-- [end:launch]
+
+# --8<-- [start:demo]
+if __name__ == "__main__":
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    q = torch.randn(2, 4, 160, 80, device=device)
+    k, v = (torch.randn(2, 2, 192, 80, device=device) for _ in range(2))
+    (q8, q_scale), (k8, k_scale), (v8, v_scale) = map(quantise, (q, k, v.mT))
+    v8 = v8.contiguous()
+    o, lse = attention(q8, k8, v8, q_scale, k_scale, v_scale)
+
+    def reference(q, k, v):
+        k, v = (x.double().repeat_interleave(2, dim=1) for x in (k, v))
+        return torch.softmax(q.double() @ k.mT * 80**-0.5, dim=-1) @ v
+
+    rounded = [
+        x8.double() * x_scale[:, :, None, None]
+        for x8, x_scale in ((q8, q_scale), (k8, k_scale), (v8.mT, v_scale))
+    ]
+    error = (o - reference(*rounded)).abs().max().item()
+    original = (o - reference(q, k, v)).abs().max().item()
+    print(
+        f"{device}: largest error {error:.1e}, with that of the inputs {original:.1e}"
+    )
+# --8<-- [end:demo]

@@ -1,0 +1,53 @@
+"""Caches of keys and values whose sequences differ in length; and in pages."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+NAN = float("nan")
+
+
+def with_lengths(
+    method: Callable[..., tuple[torch.Tensor, torch.Tensor]],
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    lengths: Sequence[int],
+    **options: Any,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(o, lse) of a method that takes all keys, sequence by sequence."""
+    parts = [
+        method(q[i : i + 1], k[i : i + 1, :, :n], v[i : i + 1, :, :n], **options)
+        for i, n in enumerate(lengths)
+    ]
+    o, lse = (torch.cat(part) for part in zip(*parts, strict=True))
+    return o, lse
+
+
+def paged(
+    k: torch.Tensor, v: torch.Tensor, lengths: Sequence[int], page_size: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    """k and v [batch, kv_heads, seq, head_dim] in pages, in any order.
+
+    Returns:
+        k, v: [pages, page_size, kv_heads, head_dim]; NaN in every slot without a key,
+            and in pages that belong to nobody.
+        block_table: [batch, max_pages], int32; -1 where there is no page.
+        seq_lens: [batch], int32.
+    """
+    counts = [-(-n // page_size) for n in lengths]
+    pages = sum(counts) + 2
+    generator = torch.Generator().manual_seed(pages)
+    order = iter(torch.randperm(pages, generator=generator).tolist())
+    table = torch.full((len(counts), max(counts, default=0) + 1), -1, dtype=torch.int32)
+    caches = [x.new_full((pages, page_size, *k.shape[1::2]), NAN) for x in (k, v)]
+    for i, n in enumerate(lengths):
+        for at in range(counts[i]):
+            table[i, at] = page = next(order)
+            some = slice(at * page_size, min(n, (at + 1) * page_size))
+            for cache, x in zip(caches, (k, v), strict=True):
+                keys = x[i, :, some].transpose(0, 1)
+                cache[page, : len(keys)] = keys
+    seq_lens = torch.tensor(list(lengths), dtype=torch.int32)
+    return *caches, table.to(k.device), seq_lens.to(k.device)
