@@ -41,11 +41,14 @@ def addresses(rows: int, cols: int, stride: int) -> torch.Tensor:
         [rows, cols], int64, on the GPU where there is one: row * stride + column.
 
     Raises:
-        ValueError: rows or cols is not one of the above.
+        ValueError: rows or cols is not one of the above, or there is no GPU (set
+            TRITON_INTERPRET=1 to do without).
     """
     for name, count in (("rows", rows), ("cols", cols)):
         if count not in range(257):
             raise ValueError(f"{name} is {count}; it must be from 0 to 256")
+    if not torch.cuda.is_available() and not triton.knobs.runtime.interpret:
+        raise ValueError("torch sees no GPU: use one, or set TRITON_INTERPRET=1")
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     table = torch.empty((rows, cols), dtype=torch.int64, device=device)

@@ -23,9 +23,7 @@ def with_blocks(module: ModuleType) -> Callable[..., Any]:
     @wraps(module.attention)
     def attention(
         q: torch.Tensor,
-        k: torch.Tensor,
-        v: torch.Tensor,
-        *,
+        *tensors: torch.Tensor,
         block_m: int | None = None,
         block_n: int | None = None,
         **options: Any,
@@ -42,7 +40,7 @@ def with_blocks(module: ModuleType) -> Callable[..., Any]:
             )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(kernel, "configs", [config])
-            return module.attention(q, k, v, **options)
+            return module.attention(q, *tensors, **options)
 
     return attention
 

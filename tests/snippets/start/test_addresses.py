@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import triton
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +52,13 @@ def test_refuses(bad: float) -> None:
         addresses.addresses(4, bad, 10)
 
 
+def test_refuses_to_run_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
+    with pytest.raises(ValueError, match=r"no GPU.*TRITON_INTERPRET"):
+        addresses.addresses(3, 4, 10)
+
+
 MUTATIONS = [
     Mutation("offs_r * stride + offs_c", "offs_r + offs_c * stride", "transposed"),
     Mutation(
@@ -64,6 +72,7 @@ MUTATIONS = [
     Mutation(
         "tl.arange(0, BLOCK_ROWS).to(tl.int64)", "tl.arange(0, BLOCK_ROWS)", "32 bits"
     ),
+    Mutation("not torch.cuda.is_available() and", "False and", "a launch in the void"),
     Mutation("range(257)", "range(258)", "a table that is too large"),
     Mutation("range(257)", "range(256)", "the largest table refused"),
 ]

@@ -1,0 +1,530 @@
+"""Tests of snippets/attention/flash2_fp8.py.
+
+Triton's interpreter converts to float8 wrongly: what rounds up to the next power of two
+comes out as half of it. So scores are whole numbers there, in base 2, and weights are
+powers of two, which it converts rightly. On a GPU they are any numbers.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+import torch
+import triton
+
+from snippets.attention import flash2_fp8
+from tests.harness import accuracy
+from tests.mutations import Mutation
+from tests.snippets.attention.cases import (
+    GRID,
+    INTERPRETED,
+    TABLE,
+    for_heads_of,
+    lengths_around,
+    normal,
+    reference,
+    scores,
+)
+from tests.snippets.attention.tuning import tuned_to, with_blocks
+from verified_docs.recording import record_accuracy
+
+FLOAT8 = torch.float8_e4m3fn
+INF = float("inf")
+NAN = float("nan")
+SMALL = {"block_m": 16, "block_n": 32}
+BLOCKS = (
+    SMALL,
+    {"block_m": 32, "block_n": 32},
+    {"block_m": 16, "block_n": 128},
+    {"block_m": 64, "block_n": 32},
+    {},
+)
+attention = with_blocks(flash2_fp8)
+both_kinds = pytest.mark.parametrize("causal", [False, True])
+
+
+@dataclass
+class Inputs:
+    """The arguments of `attention`, and what they stand for."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    q_scale: torch.Tensor
+    k_scale: torch.Tensor
+    v_scale: torch.Tensor
+    scale: float | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """All of them, by name."""
+        return vars(self).copy()
+
+    def meant(self) -> tuple[torch.Tensor, ...]:
+        """q, k and v in float64, v no longer transposed."""
+        pairs = (
+            (self.q, self.q_scale),
+            (self.k, self.k_scale),
+            (self.v.mT, self.v_scale),
+        )
+        return tuple(x.double() * scale[:, :, None, None] for x, scale in pairs)
+
+
+def padded(v: torch.Tensor) -> torch.Tensor:
+    """[..., seq, head_dim] as [..., head_dim, seq], rows at multiples of 16 bytes."""
+    *lead, seq, head_dim = v.shape
+    rows = torch.empty((*lead, head_dim, -(-seq // 16) * 16), dtype=v.dtype)
+    return rows.to(v.device)[..., :seq].copy_(v.mT)
+
+
+def whole(
+    shape: Sequence[int], largest: int, used: int, device: str, *, seed: int
+) -> torch.Tensor:
+    """Whole numbers up to `largest` in the first `used` columns, 0 in the others."""
+    x = normal(shape, torch.float32, device, seed=seed).mul(largest)
+    x = x.round().clamp(-largest, largest)
+    x[..., used:] = 0
+    return x
+
+
+def make(
+    lead: tuple[int, int],
+    kv_lead: tuple[int, int],
+    seq_q: int,
+    seq_k: int,
+    head_dim: int,
+    device: str,
+    *,
+    powers: bool = INTERPRETED,
+    seed: int = 0,
+) -> Inputs:
+    """Random inputs; if `powers`, all weights are powers of two, of 2^-16 or above."""
+    shapes = [
+        (*some, rows, head_dim)
+        for some, rows in ((lead, seq_q), (kv_lead, seq_k), (kv_lead, seq_k))
+    ]
+    v, v_scale = flash2_fp8.quantise(
+        normal(shapes[2], torch.float32, device, seed=seed)
+    )
+    if not powers:
+        q, k = (
+            flash2_fp8.quantise(normal(shape, torch.float32, device, seed=seed + at))
+            for at, shape in enumerate(shapes[:2], 1)
+        )
+        return Inputs(q[0], k[0], padded(v), q[1], k[1], v_scale)
+    q, k = (
+        whole(shape, 1, 2, device, seed=seed + at).to(FLOAT8)
+        for at, shape in enumerate(shapes[:2], 1)
+    )
+    q_scale = torch.arange(math.prod(lead), device=device).view(lead) % 2 + 1.0
+    k_scale = torch.arange(math.prod(kv_lead), device=device).view(kv_lead) % 2 + 1.0
+    scale = math.log(2)
+    return Inputs(q, k, padded(v), q_scale, k_scale.contiguous(), v_scale, scale)
+
+
+def in_pytorch(
+    inputs: Inputs, causal: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(o, lse) as PyTorch computes them, weights of 8 bits included, o in bfloat16."""
+    q, k, v = inputs.meant()
+    k, v = (for_heads_of(q, x) for x in (k, v))
+    scale = q.shape[-1] ** -0.5 if inputs.scale is None else inputs.scale
+    s = scores(q.float(), k.float(), causal, scale, None)
+    if not s.shape[-1]:
+        return torch.zeros_like(q).bfloat16(), s.new_full(s.shape[:-1], -INF)
+    m_i = s.amax(dim=-1, keepdim=True)
+    p = torch.exp(s - torch.where(m_i == -INF, 0.0, m_i))
+    l_i = p.sum(dim=-1, keepdim=True)
+    p8 = (p * 256).to(FLOAT8).float() / 256
+    o = (p8 @ v.float()) / torch.where(l_i == 0, 1.0, l_i)
+    return o.bfloat16(), torch.logsumexp(s, dim=-1)
+
+
+def compare(
+    result: tuple[torch.Tensor, torch.Tensor],
+    inputs: Inputs,
+    check_accuracy: Callable,
+    causal: bool = False,
+) -> None:
+    """Hold o and lse against float64, with the inputs as they were rounded."""
+    o, lse = result
+    expected = reference(*inputs.meant(), causal=causal, scale=inputs.scale)
+    own = in_pytorch(inputs, causal)
+    assert o.dtype == torch.bfloat16
+    assert o.is_contiguous()
+    check_accuracy(o, expected[0], own[0])
+    both = (torch.cat([x.flatten(), x.new_ones(1)]) for x in (expected[1], own[1]))
+    accuracy.compare(torch.cat([lse.flatten(), lse.new_ones(1)]), *both)
+    assert lse.shape == expected[1].shape
+
+
+def check(
+    inputs: Inputs,
+    check_accuracy: Callable,
+    guarded: Callable = lambda x: x,
+    causal: bool = False,
+    **blocks: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Run the kernel and hold its results to the rule; returns them."""
+    arguments = {
+        name: guarded(x) if isinstance(x, torch.Tensor) else x
+        for name, x in inputs.arguments().items()
+    }
+    result = attention(**arguments, causal=causal, **(blocks or SMALL))
+    compare(result, inputs, check_accuracy, causal)
+    return result
+
+
+@both_kinds
+@pytest.mark.parametrize("lengths", lengths_around(16, 32), ids=str)
+def test_every_length(
+    lengths: tuple[int, int],
+    causal: bool,
+    device: str,
+    guarded: Callable,
+    check_accuracy: Callable,
+) -> None:
+    inputs = make((1, 2), (1, 1), *lengths, 16, device)
+    check(inputs, check_accuracy, guarded, causal)
+
+
+@pytest.mark.parametrize("head_dim", [16, 32, 48, 64, 80, 128, 160, 192, 256])
+def test_every_head_dim(
+    head_dim: int, device: str, guarded: Callable, check_accuracy: Callable
+) -> None:
+    check(make((1, 2), (1, 1), 17, 40, head_dim, device), check_accuracy, guarded)
+
+
+@both_kinds
+@pytest.mark.parametrize("kv_heads", [8, 2, 1])
+def test_heads_that_share_keys(
+    kv_heads: int, causal: bool, device: str, check_accuracy: Callable
+) -> None:
+    inputs = make((2, 8), (2, kv_heads), 5, 40, 16, device)
+    check(inputs, check_accuracy, causal=causal)
+
+
+def test_every_block_size(device: str, check_accuracy: Callable) -> None:
+    inputs = make((1, 2), (1, 1), 70, 150, 16, device)
+    for blocks in BLOCKS:
+        result = attention(**inputs.arguments(), causal=True, **blocks)
+        compare(result, inputs, check_accuracy, causal=True)
+
+
+def test_every_scale(device: str, check_accuracy: Callable) -> None:
+    inputs = make((1, 2), (1, 1), 18, 40, 16, device)
+    for scale in (math.log(2) / 2, math.log(4)):
+        # Half of a whole number of bits: weights stay powers of two if it is even.
+        even = replace(inputs, q_scale=inputs.q_scale * 2, scale=scale)
+        check(even, check_accuracy)
+
+
+def test_every_factor_is_of_its_own_head(device: str, check_accuracy: Callable) -> None:
+    inputs = make((2, 4), (2, 2), 5, 40, 16, device)
+    for name in ("q_scale", "k_scale", "v_scale"):
+        factors = torch.ones_like(getattr(inputs, name))
+        factors[1, 1] = 2
+        check(replace(inputs, **{name: factors}), check_accuracy)
+
+
+def test_no_two_strides_alike(
+    device: str, guarded: Callable, check_accuracy: Callable
+) -> None:
+    inputs = make((2, 4), (2, 2), 5, 40, 16, device)
+    apart = {}
+    for at, name in enumerate("qkv"):
+        x = getattr(inputs, name)
+        *lead, rows, cols = x.shape
+        wide = torch.empty((rows, *lead, cols + 16 * (at + 1) + -cols % 16)).to(FLOAT8)
+        wide = wide.to(device)[..., :cols].permute(1, 2, 0, 3)
+        apart[name] = wide.copy_(x)
+    check(replace(inputs, **apart), check_accuracy, guarded)
+
+
+def test_small_weights_count(device: str, check_accuracy: Callable) -> None:
+    # One key has 2^12 times the weight of each of the 90 others, which have all the
+    # values: without a factor, a weight of 2^-12 is 0 in eight bits.
+    inputs = make((1, 1), (1, 1), 3, 91, 16, device, powers=True)
+    inputs.q.fill_(0)
+    inputs.k.fill_(0)
+    inputs.v.fill_(1)
+    inputs.q[..., 0], inputs.k[..., 50, 0], inputs.v[..., 50] = 1, 12, 0
+    o, _ = check(inputs, check_accuracy)
+    assert (o > 0).all()
+
+
+def test_rows_that_see_nothing(device: str) -> None:
+    inputs = make((1, 2), (1, 1), 60, 17, 16, device)
+    o, lse = attention(**inputs.arguments(), causal=True, **SMALL)
+    assert (o[:, :, :43] == 0).all()
+    assert (lse[:, :, :43] == -INF).all()
+    assert lse[:, :, 43:].isfinite().all()
+
+
+@both_kinds
+def test_nan(causal: bool, device: str, check_accuracy: Callable) -> None:
+    for name, at in (("q", (0, 1, 7, 3)), ("k", (0, 0, 20, 3)), ("v", (0, 0, 3, 20))):
+        inputs = make((1, 2), (1, 1), 40, 40, 16, device)
+        getattr(inputs, name)[at] = NAN
+        if name == "v":  # the tile of a key, and not only those who see it
+            o, _ = attention(**inputs.arguments(), causal=causal, **SMALL)
+            assert o[..., 3].isnan()[:, :, 20:].all()
+            assert o[..., :3].isfinite().all()
+        else:
+            check(inputs, check_accuracy, causal=causal)
+
+
+@pytest.mark.parametrize(("seq_q", "seq_k"), [(0, 5), (5, 0), (0, 0)])
+@pytest.mark.parametrize("lead", [(1, 2), (0, 2), (2, 0)])
+def test_empty(seq_q: int, seq_k: int, lead: tuple[int, int], device: str) -> None:
+    inputs = make((1, 2), (1, 2), max(seq_q, 1), max(seq_k, 1), 16, device)
+    batch, heads = (slice(n) for n in lead)
+    cut = {name: x[batch, heads] for name, x in vars(inputs).items() if name != "scale"}
+    cut["q"], cut["k"] = cut["q"][:, :, :seq_q], cut["k"][:, :, :seq_k]
+    cut["v"] = cut["v"][..., :seq_k]
+    cut = {n: x.contiguous() if n.endswith("scale") else x for n, x in cut.items()}
+    o, lse = flash2_fp8.attention(**cut)
+    assert (o.shape, lse.shape) == ((*lead, seq_q, 16), (*lead, seq_q))
+    assert (o == 0).all()
+    assert (lse == -INF).all()
+
+
+# Rounding to eight bits.
+
+
+def test_quantise(device: str) -> None:
+    x = normal((2, 3, 40, 24), torch.float32, device) * 7
+    x[0, 1], x[1, 2] = 0, x[1, 2] * 1000
+    x8, scale = flash2_fp8.quantise(x)
+    assert (x8.dtype, scale.dtype, scale.shape) == (FLOAT8, torch.float32, (2, 3))
+    largest = x8.float().abs().amax(dim=(2, 3))
+    assert (largest == torch.where(x.abs().amax(dim=(2, 3)) == 0, 0, 448)).all()
+    assert scale[0, 1] == 1
+    back = x8.double() * scale[:, :, None, None].double()
+    # Half a unit of 3 bits of fraction, or of the smallest number of the format.
+    allowed = torch.maximum(x.double().abs() / 16, scale[:, :, None, None] / 1024)
+    assert ((back - x).abs() <= 1.0001 * allowed).all()
+
+
+def test_quantise_keeps_the_order_in_memory(device: str) -> None:
+    x = normal((2, 3, 40, 24), torch.float16, device).mT
+    assert flash2_fp8.quantise(x)[0].stride() == x.stride()
+
+
+# Refusals.
+
+
+def refused(match: str, inputs: Inputs, **other: Any) -> None:
+    """The call must raise a ValueError whose message begins so."""
+    with pytest.raises(ValueError, match=f"^{match}"):
+        flash2_fp8.attention(**{**inputs.arguments(), **other})
+
+
+def test_refuses_other_shapes(device: str) -> None:
+    inputs = make((2, 8), (2, 2), 5, 40, 16, device)
+    for name in "qkv":
+        x = getattr(inputs, name)
+        axes = "head_dim, seq" if name == "v" else "seq, head_dim"
+        match = rf"{name} has %d dimensions; it must have 4: \[batch, heads, {axes}\]"
+        refused(match % 5, inputs, **{name: x[None]})
+        refused(match % 3, inputs, **{name: x[0]})
+    refused(r"k has batch 1; it must be q's 2", inputs, k=inputs.k[:1])
+    for heads in (3, 0):
+        x = torch.zeros((2, heads, 40, 16), device=device).to(FLOAT8)
+        refused(f"k has {heads} heads; it must divide q's 8", inputs, k=x)
+    for head_dim in (0, 8, 24, 272):
+        x = torch.zeros((2, 8, 5, head_dim), device=device).to(FLOAT8)
+        refused(f"q has head_dim {head_dim}; it must be a multiple of 16", inputs, q=x)
+    x = torch.zeros((2, 2, 40, 32), device=device).to(FLOAT8)
+    refused(r"k has head_dim 32; it must be q's 16", inputs, k=x)
+    for x in (inputs.k, inputs.v[..., :32], inputs.v[:, :1]):
+        match = r"v has shape .*; it must be that of k transposed: \[2, 2, 16, 40\]"
+        refused(match, inputs, v=x)
+
+
+def test_refuses_other_dtypes_and_devices(device: str) -> None:
+    inputs = make((1, 2), (1, 1), 5, 40, 16, device)
+    for name in "qkv":
+        x = getattr(inputs, name)
+        for dtype in (torch.bfloat16, torch.float8_e5m2):
+            match = f"{name} is {dtype}; it must be {FLOAT8}"
+            refused(match, inputs, **{name: x.to(dtype)})
+        if name != "q":
+            match = f"{name} is on meta; it must be on q's {inputs.q.device}"
+            refused(match, inputs, **{name: x.to("meta")})
+
+
+def test_refuses_the_cpu_without_the_interpreter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    inputs = make((1, 2), (1, 1), 5, 40, 16, "cpu")
+    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
+    refused("q is on cpu; .*TRITON_INTERPRET", inputs)
+
+
+def test_refuses_a_gpu_without_float8(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OnGpu(torch.Tensor):
+        is_cuda = True
+
+    inputs = make((1, 2), (1, 1), 5, 40, 16, "cpu")
+    there = {name: getattr(inputs, name).as_subclass(OnGpu) for name in "qkv"}
+    for capability in ((8, 6), (7, 5)):
+        monkeypatch.setattr(
+            torch.cuda, "get_device_capability", lambda device, found=capability: found
+        )
+        match = rf"q is on cpu, of compute capability \({capability[0]}, .*\(8, 9\)"
+        refused(match, inputs, **there)
+
+
+def test_refuses_other_strides(device: str) -> None:
+    inputs = make((2, 2), (2, 2), 32, 32, 32, device)
+    for name in "qkv":
+        x = getattr(inputs, name)
+        for wrong in (
+            x.mT.contiguous().mT,
+            torch.cat([x, x[..., :8]], dim=-1)[..., :32],
+            torch.cat([x.flatten()[:8], x.flatten()])[8:].view(x.shape),
+        ):
+            match = rf"{name} has strides .*multiples of 16 bytes"
+            refused(match, inputs, **{name: wrong})
+
+
+def test_refuses_other_scales(device: str) -> None:
+    inputs = make((2, 4), (2, 2), 5, 40, 16, device)
+    for name, heads in (("q_scale", 4), ("k_scale", 2), ("v_scale", 2)):
+        x = getattr(inputs, name)
+        for wrong in (
+            x.double(),
+            x[:1],
+            x.flatten(),
+            x.to("meta"),
+            x.repeat_interleave(2, dim=1)[:, ::2],
+        ):
+            match = rf"{name} is .*; it must be torch.float32 \[2, {heads}\] on .*"
+            refused(match, inputs, **{name: wrong})
+    for bad in (0.0, -1.0, INF, NAN):
+        refused(f"scale is {bad}; it must be positive and finite", inputs, scale=bad)
+
+
+# Any numbers: on the GPU only.
+
+
+@pytest.mark.gpu
+@both_kinds
+@pytest.mark.parametrize("head_dim", [64, 80, 128, 256])
+def test_grid(
+    head_dim: int, causal: bool, device: str, check_accuracy: Callable
+) -> None:
+    for group in GRID:
+        for lengths in group:
+            inputs = make((1, 2), (1, 1), *lengths, head_dim, device)
+            result = attention(**inputs.arguments(), causal=causal)
+            compare(result, inputs, check_accuracy, causal)
+
+
+@pytest.mark.gpu
+@both_kinds
+@pytest.mark.parametrize("shape", TABLE, ids=str)
+def test_table(
+    shape: tuple[int, int, int, int],
+    causal: bool,
+    device: str,
+    check_accuracy: Callable,
+) -> None:
+    batch, heads, seq, head_dim = shape
+    inputs = make((batch, heads), (batch, heads), seq, seq, head_dim, device)
+    for blocks in ({}, BLOCKS[(TABLE.index(shape) + causal) % 4]):
+        result = attention(**inputs.arguments(), causal=causal, **blocks)
+        compare(result, inputs, check_accuracy, causal)
+
+
+@pytest.mark.gpu
+def test_what_the_autotuner_chooses(device: str, check_accuracy: Callable) -> None:
+    inputs = make((1, 8), (1, 2), 512, 704, 128, device)
+    result, config = tuned_to(flash2_fp8, **inputs.arguments())
+    assert config in flash2_fp8.CONFIGS
+    compare(result, inputs, check_accuracy)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("seq", [1024, 16384])
+def test_error_with_that_of_the_inputs(seq: int, device: str) -> None:
+    exact = [
+        normal((1, 2, seq, 128), torch.float32, device, seed=seed) for seed in range(3)
+    ]
+    (q, q_scale), (k, k_scale), (v, v_scale) = map(flash2_fp8.quantise, exact)
+    inputs = Inputs(q, k, padded(v), q_scale, k_scale, v_scale)
+    o, _ = attention(**inputs.arguments())
+    expected, _ = reference(*exact)
+    rounded, _ = reference(*inputs.meant())
+    error, of_inputs = ((x - expected).abs().max().item() for x in (o, rounded))
+    bound = 3 * of_inputs
+    record_accuracy("float8_e4m3fn", error, bound)
+    assert error <= bound
+
+
+@pytest.mark.gpu
+@pytest.mark.large
+def test_more_than_31_bits_of_elements(device: str, check_accuracy: Callable) -> None:
+    # Large scores: the output is that of a few keys, not the mean of them all.
+    inputs = make((1, 1), (1, 1), 3, 16, 64, device)
+    rows = 2**25 + 16
+    k = torch.randn((1, 1, rows, 64), dtype=torch.float16, device=device).to(FLOAT8)
+    v = torch.randn((1, 1, 64, rows), dtype=torch.float16, device=device).to(FLOAT8)
+    k[..., -1, :] = inputs.q[..., 0, :]
+    check(replace(inputs, k=k, v=v, scale=0.01), check_accuracy, block_m=64, block_n=64)
+
+
+MUTATIONS = [
+    Mutation("P_BITS = tl.constexpr(8)", "P_BITS = tl.constexpr(0)", "weights up to 1"),
+    Mutation("P_BITS = tl.constexpr(8)", "P_BITS = tl.constexpr(9)", "weights of 512"),
+    Mutation("(shift[:, None] - P_BITS)", "shift[:, None]", "lse 8 bits off"),
+    Mutation("+ tl.log2(l_i) - P_BITS", "+ tl.log2(l_i)", "lse 8 bits too large"),
+    Mutation(
+        "acc * alpha[:, None] + tl.dot", "acc + tl.dot", "the output is not rescaled"
+    ),
+    Mutation("acc * (v_scale / tl", "acc * (1.0 / tl", "V without its factor"),
+    Mutation("q_scale_ptr + batch * heads + head", "q_scale_ptr", "one factor of q"),
+    Mutation("k_scale_ptr + row_kv", "k_scale_ptr", "one factor of K"),
+    Mutation("v_scale_ptr + row_kv", "v_scale_ptr + kv_head", "factors of batch 0"),
+    Mutation(
+        "row_kv = batch * (heads // group) + kv_head",
+        "row_kv = batch * heads + kv_head",
+        "factors of other heads",
+    ),
+    Mutation(
+        "v_desc.load([batch, kv_head, 0, start_n])",
+        "v_desc.load([batch, kv_head, start_n, 0])",
+        "V as if it were not transposed",
+    ),
+    Mutation('("v", "DN")', '("v", "ND")', "tiles of V the wrong way round", 1, True),
+    Mutation("max(32, triton.next", "max(16, triton.next", "K of 16", 1, True),
+    Mutation("x.ndim != 4", "x.ndim < 4", "five dimensions"),
+    Mutation(
+        "if x.dtype != torch.float8_e4m3fn:", "if x.element_size() != 1:", "float8_e5m2"
+    ),
+    Mutation("if x.device != q.device:", "if False:", "k or v elsewhere"),
+    Mutation(
+        "if not x.is_cuda and not triton.knobs.runtime.interpret:",
+        "if False:",
+        "a tensor on the CPU handed to the GPU",
+    ),
+    Mutation("if capability < (8, 9):", "if capability < (8, 0):", "any GPU"),
+    Mutation("16 <= head_dim <= 256", "16 <= head_dim <= 512", "a large head_dim"),
+    Mutation(" or head_dim % 16", "", "any head_dim"),
+    Mutation("if k.shape[0] != batch:", "if False:", "another batch"),
+    Mutation("(k.shape[1] == 0 or heads % k.shape[1])", "False", "any heads of k"),
+    Mutation("if k.shape[3] != head_dim:", "if False:", "another head_dim of k"),
+    Mutation("if v.shape != k.mT.shape:", "if False:", "a v of another shape"),
+    Mutation("x.stride(3) != 1 or ", "", "any last stride"),
+    Mutation("(x.data_ptr(), *x.stride()[:3])", "x.stride()[:3]", "any address"),
+    Mutation("(x.data_ptr(), *x.stride()[:3])", "[x.data_ptr()]", "any strides"),
+    Mutation("if got != right or", "if", "any factors"),
+    Mutation(" or not x.is_contiguous()", "", "every other factor"),
+    Mutation("wanted = q if name", "wanted = k if name", "factors of q as of k"),
+    Mutation("0 < scale < math.inf", "math.isfinite(scale)", "a negative scale"),
+    Mutation(".amax(dim=(2, 3)) / 448", ".amax() / 448", "one factor for all", 1, True),
+    Mutation("/ 448", "/ 1000", "values beyond the format"),
+    Mutation("torch.where(scale == 0, 1.0, scale)", "scale", "0 / 0 of an empty head"),
+]
