@@ -8,12 +8,12 @@ import torch
 import triton
 
 from snippets.attention import paged_kv
-from tests.harness import accuracy
 from tests.mutations import Mutation
 from tests.snippets.attention.caches import paged, with_lengths
 from tests.snippets.attention.cases import (
     HEAD_DIMS,
     INTERPRETED,
+    Attention,
     baseline,
     far_apart,
     name,
@@ -44,13 +44,9 @@ def compare(
     **options: Any,
 ) -> None:
     """Hold o and lse against attention to the keys of each sequence."""
-    o, lse = result
     expected = with_lengths(reference, q, k, v, lengths, **options)
     own = with_lengths(baseline, q, k, v, lengths, **options)
-    assert o.is_contiguous()
-    assert lse.is_contiguous()
-    check_accuracy(o, expected[0], own[0])
-    accuracy.compare(lse, expected[1], own[1])
+    Attention().compare(result, expected, own, check_accuracy)
 
 
 def check(
