@@ -8,7 +8,7 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 LN_2 = tl.constexpr(math.log(2))
-P_BITS = tl.constexpr(8)  # weights are rounded as multiples of 2^-8: at most 256
+P_BITS = tl.constexpr(8)  # weights times 2^8: the largest, 256, is below 448
 
 
 # --8<-- [start:quantise]

@@ -31,6 +31,22 @@ class OnGpu(torch.Tensor):
     is_cuda = True
 
 
+def ends(x: torch.Tensor) -> torch.Tensor:
+    """[len(x)], int32: lengths, or where sequences begin."""
+    return torch.zeros(len(x), dtype=torch.int32).as_subclass(OnGpu)
+
+
+def float8(module: ModuleType, x: torch.Tensor) -> Any:
+    """Call a file whose inputs are of 8 bits, whatever the dtype of x."""
+    torch.cuda.get_device_capability = lambda device: (9, 0)
+    module.attention_kernel.configs = module.CONFIGS[1:2]
+    *lead, seq, head_dim = x.shape
+    x = x.to(torch.float8_e4m3fn)
+    v = torch.zeros((*lead, head_dim, -(-seq // 16) * 16)).to(x.dtype)[..., :seq]
+    scale = torch.ones(lead).as_subclass(OnGpu)
+    return module.attention(x, x, v.as_subclass(OnGpu), scale, scale, scale)
+
+
 # How to call a file whose function is not softmax(x).
 CALLS: dict[str, Callable[[ModuleType, torch.Tensor], Any]] = {
     "vector_add": lambda module, x: module.add(x[0], x[0]),
@@ -46,6 +62,14 @@ CALLS: dict[str, Callable[[ModuleType, torch.Tensor], Any]] = {
     "flash2_window": lambda module, x: module.attention(
         x, x, x, causal=True, window=100
     ),
+    "varlen": lambda module, x: module.attention(
+        *(x.flatten(0, 1),) * 3, *(ends(x),) * 2, causal=True
+    ),
+    "split_kv": lambda module, x: module.attention(x, x, x, causal=True, splits=2),
+    "paged_kv": lambda module, x: module.attention(
+        x, *(x.transpose(1, 2),) * 2, ends(x)[:, None], ends(x), splits=2
+    ),
+    "flash2_fp8": lambda module, x: float8(module, x),
     "wrong_small_block": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
     "wrong_large_negative": lambda module, x: module.attention(
         x[0, 0], x[0, 0], x[0, 0]
