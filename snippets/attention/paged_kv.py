@@ -282,11 +282,8 @@ def check(
         ("block_table", block_table, [batch, "max_pages"]),
         ("seq_lens", seq_lens, [batch]),
     ):
-        got = x.dtype, x.device, x.ndim, x.shape[:1]
-        if (
-            got != (torch.int32, q.device, len(shape), (batch,))
-            or not x.is_contiguous()
-        ):
+        right = x.ndim == len(shape) and len(x) == batch and x.is_contiguous()
+        if not right or (x.dtype, x.device) != (torch.int32, q.device):
             raise ValueError(
                 f"{name} is {x.dtype} {list(x.shape)} on {x.device}; it must be "
                 f"torch.int32 {shape} on {q.device}, contiguous"
