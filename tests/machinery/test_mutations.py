@@ -1,5 +1,7 @@
 """The judge of mutations, on a tree with one snippet."""
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,14 +54,20 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
+def tree(tmp_path: Path) -> Iterator[Tree]:
     write(tmp_path / "root", FILES)
-    return Tree(tmp_path / "root", tmp_path / "copy", seconds=30)
+    with closing(Tree(tmp_path / "root", tmp_path / "copy", seconds=30)) as tree:
+        yield tree
 
 
 def caught(tree: Tree, old: str, new: str, **options: object) -> None:
     verdict = tree.demand_caught("part/double.py", Mutation(old, new, "bug", **options))
     assert verdict.failed == "test_of_three"
+
+
+def append(tree: Tree, test: str) -> None:
+    with (tree.folder / "tests/snippets/part/test_double.py").open("a") as file:
+        file.write(test.replace("\n        ", "\n"))
 
 
 def test_a_bug_that_the_tests_see_is_caught(tree: Tree) -> None:
@@ -89,6 +97,35 @@ def test_a_mutant_that_does_not_compile_counts_only_if_said(tree: Tree) -> None:
     caught(tree, "2 * x", "2 * x + None", may_not_compile=True)
 
 
+def test_one_test_that_sees_the_bug_is_enough(tree: Tree) -> None:
+    append(
+        tree,
+        """
+        def test_refuses_to_compile():  # its name puts it first
+            if double.double(3) != 6:
+                raise InterpreterError
+        """,
+    )
+    caught(tree, "2 * x", "3 * x")
+
+
+def test_what_the_tests_share_may_import_the_snippet(tree: Tree) -> None:
+    shared = "from snippets.part import double\n"
+    (tree.folder / "tests/snippets/part/shared.py").write_text(shared)
+    path = tree.folder / "tests/snippets/part/test_double.py"
+    old, new = "from snippets.part import", "from tests.snippets.part.shared import"
+    path.write_text(path.read_text().replace(old, new))
+    caught(tree, "2 * x", "3 * x")
+    caught(tree, "2 * x", "x")
+
+
+def test_fixtures_that_cannot_be_imported_catch_nothing(tree: Tree) -> None:
+    (tree.folder / "tests/conftest.py").write_text("import nowhere\n")
+    for _ in range(2):
+        with pytest.raises(Survived, match=r"(?s)cannot be run.*nowhere"):
+            caught(tree, "2 * x", "3 * x")
+
+
 def test_a_mutant_that_never_ends_is_killed(tree: Tree) -> None:
     tree.seconds = 3
     with pytest.raises(Survived, match="still ran after 3 s"):
@@ -103,7 +140,7 @@ def test_a_mutant_that_ends_the_process_is_not_caught(tree: Tree) -> None:
 def test_a_test_that_fails_anyway_catches_nothing(tree: Tree) -> None:
     path = tree.folder / "tests/snippets/part/test_double.py"
     path.write_text(path.read_text().replace("== 6", "== 7"))
-    with pytest.raises(Survived, match="fails without any mutation"):
+    with pytest.raises(Survived, match=r"(?s)fails without any mutation.*found == 7"):
         caught(tree, "2 * x", "3 * x")
 
 
