@@ -76,3 +76,14 @@ def test_refusals_go_first_and_properties_last() -> None:
         "test_value",
         "test_any",
     ]
+
+
+def test_a_test_that_catches_nothing_here_waits() -> None:
+    history = History()
+    for n in range(5):
+        history.learn(f"bug {n}", "test_n.py::test_a", {})
+    items = [Item("test_a"), Item("test_b")]
+    assert order(history, items) == ["test_a", "test_b"]
+    for n in range(9):
+        history.learn(f"bug {n}", "test_m.py::test_c", {"test_m.py::test_a": 0.001})
+    assert order(history, items) == ["test_b", "test_a"]

@@ -8,8 +8,9 @@ from hashlib import sha256
 
 import pytest
 
-UNKNOWN_SECONDS = 0.001
-UNKNOWN_RATE = 0.1
+# Of a test that was not yet tried: what it costs, and how many bugs it catches.
+SECONDS = 0.001
+GUESS = 0.1
 
 
 class History:
@@ -34,8 +35,8 @@ class History:
                 self._seconds[name] = taken
         if why and caught:
             for nodeid in (*seconds, caught):
-                self._tried.update(_names(nodeid))
-            self._caught.update(_names(caught))
+                self._tried.update(set(_names(nodeid)))
+            self._caught.update(set(_names(caught)))
             self._bugs[why].add(_names(caught)[1])
 
     def sort(self, items: list[pytest.Item], why: str) -> None:
@@ -67,23 +68,23 @@ class History:
     def _cost(self, item: pytest.Item) -> float:
         """The seconds that a test took before, or one like it did."""
         known = (self._seconds.get(name) for name in _names(item.nodeid))
-        return next((s for s in known if s is not None), UNKNOWN_SECONDS)
+        return next((s for s in known if s is not None), SECONDS)
 
     def _hope(self, item: pytest.Item, before: int) -> float:
-        """How likely it is that a test catches a bug which those before it did not.
+        """Says which of two tests is the likelier to catch what others did not.
+
+        The same case may catch as many in other files, other cases as many in this.
 
         Args:
             item: one case of the test.
             before: how many of its other cases come first, and may see the same.
         """
-        _, case, function, test = _names(item.nodeid)
-        in_general = self._rate(test, UNKNOWN_RATE)
-        in_this_file = self._rate(function, in_general)
-        return self._rate(case, in_general / 2**before) * in_this_file / in_general
+        _, case, function, _ = _names(item.nodeid)
+        return self._rate(case) * self._rate(function) / 2**before
 
-    def _rate(self, name: str, guess: float) -> float:
-        """Bugs caught of those met; the guess counts as one that was met."""
-        return (self._caught[name] + guess) / (self._tried[name] + 1)
+    def _rate(self, name: str) -> float:
+        """Bugs caught of those met."""
+        return (self._caught[name] + GUESS) / (self._tried[name] + 1)
 
 
 def _names(nodeid: str) -> tuple[str, str, str, str]:
