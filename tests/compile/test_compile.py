@@ -46,7 +46,7 @@ def compiled() -> dict[str, dict[str, list[str] | str]]:
 @pytest.mark.parametrize("snippet", SNIPPETS)
 def test_compiles(snippet: str, compiled: dict) -> None:
     kernels = compiled[str(ROOT / "snippets" / snippet)]
-    assert list(kernels) == DTYPES
+    assert list(kernels) == (DTYPES[:3] if "attention" in snippet else DTYPES)
     for dtype, launched in kernels.items():
         assert isinstance(launched, list), f"{dtype}: {launched}"
         assert launched, f"{dtype}: no kernel was launched"
