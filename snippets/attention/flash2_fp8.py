@@ -42,12 +42,12 @@ def set_blocks(named_args):
 
 CONFIGS = [
     triton.Config(
-        {"BLOCK_M": m, "BLOCK_N": n},
+        {"BLOCK_M": block_m, "BLOCK_N": block_n},
         num_warps=warps,
         num_stages=stages,
         pre_hook=set_blocks,
     )
-    for m, n, warps, stages in [
+    for block_m, block_n, warps, stages in [
         (32, 32, 4, 2),
         (64, 64, 4, 3),
         (64, 128, 4, 3),

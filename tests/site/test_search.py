@@ -11,7 +11,7 @@ INDEX = "search/search_index.json"
     [
         ("online softmax", "softmax/online/"),
         ("overflow", "softmax/definition/"),
-        ("tl.max", "softmax/"),
+        ("tl.max", "start/triton-in-ten-minutes/"),
     ],
 )
 def test_search_finds(page: Page, address: str, query: str, expected: str) -> None:
