@@ -88,8 +88,10 @@ function linkLines() {
 }
 
 const sizes = new ResizeObserver((entries) => {
-  for (const { target } of entries) {
-    if (target.scrollWidth > target.clientWidth) target.tabIndex = 0;
+  // What is measured after a change is laid out once more.
+  const wide = entries.map(({ target }) => target.scrollWidth > target.clientWidth);
+  for (const [i, { target }] of entries.entries()) {
+    if (wide[i]) target.tabIndex = 0;
     else target.removeAttribute("tabindex");
   }
 });

@@ -107,5 +107,4 @@ MUTATIONS = [
         "(s - m_log2 / scale_log2) * scale_log2",
         "a multiplication that the subtraction does not take in",
     ),
-    Mutation("s.numel() == 0", "False", "a grid of no programs"),
 ]
