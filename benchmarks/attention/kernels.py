@@ -34,7 +34,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "forward": ("naive", *BATCHED),
     "fp8": ("flash2_fp8",),
     "head": ("naive", *ONE_HEAD, "flash2"),
-    "decode": ("split_kv", "paged_kv"),
+    "decode": ("flash2_causal", "split_kv", "paged_kv"),
     "window": ("flash2_window",),
     "varlen": ("varlen", "flash2_causal"),
     "memory": (
