@@ -60,6 +60,9 @@ CALLS: dict[str, Callable[[ModuleType, torch.Tensor], Any]] = {
     "wrong_no_mask": lambda module, x: module.add(x[0], x[0], x[0]),
     "copy_tile": lambda module, x: module.copy(x),
     "addresses": lambda module, x: module.addresses(*x.shape, x.stride(0)),
+    "exp2": lambda module, x: [
+        module.weights(x.flatten().float(), 0.0, scale=1.0, base=base) for base in "e2"
+    ],
     "flash1": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
     "flash2_single_head": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
     "wrong_half_state": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
