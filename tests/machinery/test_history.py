@@ -87,3 +87,14 @@ def test_a_test_that_catches_nothing_here_waits() -> None:
     for n in range(9):
         history.learn(f"bug {n}", "test_m.py::test_c", {"test_m.py::test_a": 0.001})
     assert order(history, items) == ["test_b", "test_a"]
+
+
+def test_the_test_that_is_asked_for_goes_before_all() -> None:
+    history = History()
+    history.learn("bug", "test_n.py::test_known", {})
+    items = [Item("test_refuses"), Item("test_known"), Item("TestX::test_dear[a]")]
+    history.sort(items, "bug", first="TestX::test_dear[a]")
+    assert [item.nodeid for item in items[:2]] == [
+        "test_m.py::TestX::test_dear[a]",
+        "test_m.py::test_known",
+    ]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutations import Mutation
+from tests.mutations import Mutation, caught_by
 from tests.mutations.runner import Survived, Tree
 
 FILES = {
@@ -158,3 +158,30 @@ def test_a_mutation_that_does_not_fit_is_an_error(
 ) -> None:
     with pytest.raises(ValueError, match=reason):
         tree.demand_caught("part/double.py", mutation)
+
+
+def test_what_caught_it_before_is_tried_first(tree: Tree) -> None:
+    append(
+        tree,
+        """
+        def test_of_four():
+            assert double.double(4) == 8
+        """,
+    )
+    bug = Mutation("2 * x", "3 * x", "bug")
+    for test in ("test_of_three", "test_of_four"):
+        tree.caught_by = {"part/double.py": {"bug": test}}
+        assert tree.demand_caught("part/double.py", bug).failed == test
+    tree.caught_by = {"part/double.py": {"bug": "test_that_is_gone"}}
+    assert tree.demand_caught("part/double.py", bug).failed
+
+
+def test_what_is_learnt_is_added_to_what_is_known(tmp_path: Path) -> None:
+    file = tmp_path / "caught_by.json"
+    assert caught_by.read(file) == {}
+    caught_by.write({"a.py": {"bug": "test_x", "other": "test_y"}}, file)
+    caught_by.write({"a.py": {"bug": "test_z"}, "b.py": {"bug": "test_x"}}, file)
+    assert caught_by.read(file) == {
+        "a.py": {"bug": "test_z", "other": "test_y"},
+        "b.py": {"bug": "test_x"},
+    }

@@ -39,10 +39,11 @@ class History:
             self._caught.update(set(_names(caught)))
             self._bugs[why].add(_names(caught)[1])
 
-    def sort(self, items: list[pytest.Item], why: str) -> None:
+    def sort(self, items: list[pytest.Item], why: str, first: str = "") -> None:
         """Put first what is likely to catch a bug, for the time that it takes.
 
-        What caught the bug of this name in another snippet goes before all. Refusals
+        The test `first`, named relative to its module, goes before all. Then what
+        caught the bug of this name in another snippet. Refusals
         launch nothing, so that no mutant hangs in them: they are next, those of the
         file before those that all files share. Properties take long and go last.
         """
@@ -56,7 +57,9 @@ class History:
             _, case, function, test = _names(item.nodeid)
             places[item] = 3, self._cost(item) / self._hope(item, cases[function])
             cases[function] += 1
-            if case in self._bugs[why]:
+            if item.nodeid.partition("::")[2] == first:
+                places[item] = -1, 0.0
+            elif case in self._bugs[why]:
                 places[item] = 0, self._cost(item)
             elif "refuses" in test:
                 shared = item.function.__module__ != item.module.__name__

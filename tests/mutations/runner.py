@@ -2,8 +2,10 @@
 
 import multiprocessing
 import shutil
+from collections.abc import Mapping
 from multiprocessing.connection import Connection
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -36,12 +38,20 @@ class Tree:
         root: the repository.
         folder: an empty folder for the copy.
         seconds: how long one run may take.
+        caught_by: which test to try first, by snippet and name of the bug.
     """
 
-    def __init__(self, root: Path, folder: Path, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        root: Path,
+        folder: Path,
+        seconds: float = SECONDS,
+        caught_by: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    ) -> None:
         self.root = root
         self.folder = folder
         self.seconds = seconds
+        self.caught_by = caught_by
         self._green: set[str] = set()
         self._server: Connection | None = None
         for name in COPIED:
@@ -70,7 +80,13 @@ class Tree:
         test = test.with_name(f"test_{test.name}")
         path.write_text(mutation.apply(text), encoding="utf-8", newline="")
         try:
-            run = Run(str(test), self.seconds, mutation.why, mutation.may_not_compile)
+            run = Run(
+                str(test),
+                self.seconds,
+                mutation.why,
+                mutation.may_not_compile,
+                self.caught_by.get(snippet, {}).get(mutation.why, ""),
+            )
             verdict = self.run(run)
         finally:
             path.write_text(text, encoding="utf-8", newline="")

@@ -46,12 +46,14 @@ class Run:
         seconds: how long it may take.
         why: the name of the bug that the snippet has now; "" for none.
         may_not_compile: the run may end with a test that fails only because of that.
+        first: the test to try first, relative to its module; "" for none.
     """
 
     nodeid: str
     seconds: float
     why: str = ""
     may_not_compile: bool = True
+    first: str = ""
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,7 @@ class _Fork:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        self._history.sort(items, self._run.why)
+        self._history.sort(items, self._run.why, self._run.first)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:

@@ -1,13 +1,13 @@
 """Each mutation that a test module lists must make that module fail."""
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.mutations import Mutation
+from tests.mutations import Mutation, caught_by
 from tests.mutations.runner import Tree
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,8 @@ TABLES, ERRORS = mutations()
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
     """The copy of the tree that the mutations are planted in."""
-    with closing(Tree(ROOT, tmp_path_factory.mktemp("mutants"))) as tree:
+    folder = tmp_path_factory.mktemp("mutants")
+    with closing(Tree(ROOT, folder, caught_by=caught_by.read())) as tree:
         yield tree
 
 
@@ -54,8 +55,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
         for mutation in table
     ],
 )
-def test_is_caught(tree: Tree, snippet: str, mutation: Mutation) -> None:
-    tree.demand_caught(snippet, mutation)
+def test_is_caught(
+    tree: Tree, snippet: str, mutation: Mutation, record_property: Callable
+) -> None:
+    verdict = tree.demand_caught(snippet, mutation)
+    record_property("caught_by", (snippet, mutation.why, verdict.failed))
 
 
 @pytest.mark.parametrize("snippet", TABLES)
