@@ -16,7 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("learn") and not hasattr(config, "workerinput"):
+    if config.getoption("learn", False) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Learn())
 
 
