@@ -80,13 +80,8 @@ class Tree:
         test = test.with_name(f"test_{test.name}")
         path.write_text(mutation.apply(text), encoding="utf-8", newline="")
         try:
-            run = Run(
-                str(test),
-                self.seconds,
-                mutation.why,
-                mutation.may_not_compile,
-                self.caught_by.get(snippet, {}).get(mutation.why, ""),
-            )
+            first = self.caught_by.get(snippet, {}).get(mutation.why, "")
+            run = Run(str(test), self.seconds, mutation.may_not_compile, first)
             verdict = self.run(run)
         finally:
             path.write_text(text, encoding="utf-8", newline="")

@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import signal
 import sys
-import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from tests.mutations.history import History
 
 # A mutant that shows in no result but in an error of these says that the code is not
 # Triton or not Python, which the tests do not need to find out.
@@ -44,14 +41,12 @@ class Run:
     Attributes:
         nodeid: a test module, or one test.
         seconds: how long it may take.
-        why: the name of the bug that the snippet has now; "" for none.
         may_not_compile: the run may end with a test that fails only because of that.
         first: the test to try first, relative to its module; "" for none.
     """
 
     nodeid: str
     seconds: float
-    why: str = ""
     may_not_compile: bool = True
     first: str = ""
 
@@ -139,7 +134,6 @@ class _Server:
         self.fork: _Fork | None = None
         self._log = log
         self._runs = runs
-        self._history = History()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
@@ -154,7 +148,7 @@ class _Server:
                 self._runs.send(self._verdict(run, process, receive))
                 continue
             os.ftruncate(1, 0)
-            self.fork = _Fork(run, self._history, send)
+            self.fork = _Fork(run, send)
             session.config.pluginmanager.register(self.fork)
             session.config.args = [run.nodeid]
             return
@@ -171,12 +165,7 @@ class _Server:
         """What a forked process says, or how it ended without a word."""
         verdict = None
         with receive, contextlib.suppress(EOFError):
-            if receive.poll(run.seconds):
-                verdict, seconds = receive.recv()
-                caught = verdict.failed and f"{run.nodeid}::{verdict.failed}"
-                self._history.learn(run.why, caught, seconds)
-            else:
-                verdict = Verdict(None)
+            verdict = receive.recv() if receive.poll(run.seconds) else Verdict(None)
         if verdict:
             os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
@@ -204,29 +193,26 @@ class _Fork:
 
     Args:
         run: what is run.
-        history: sorts the tests.
-        send: where to say it: the verdict, and what the tests took.
+        send: where to say it.
     """
 
-    def __init__(self, run: Run, history: History, send: Connection) -> None:
+    def __init__(self, run: Run, send: Connection) -> None:
         self._run = run
-        self._history = history
         self._send = send
         self._found = Verdict(None)
-        self._seconds: dict[str, float] = {}
-        self._failed: set[str] = set()
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        self._history.sort(items, self._run.why, self._run.first)
+        """The order decides how long a run takes, and nothing else."""
+        items.sort(key=self._place)
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
-        start = time.process_time()
-        result = yield
-        if item.nodeid not in self._failed:
-            self._seconds[item.nodeid] = time.process_time() - start
-        return result
+    def _place(self, item: pytest.Item) -> int:
+        """After what is likely: refusals launch nothing, properties take long."""
+        if item.nodeid.partition("::")[2] == self._run.first:
+            return 0
+        if "refuses" in item.name:
+            return 1
+        return 3 if hasattr(item.obj, "hypothesis") else 2
 
     def pytest_exception_interact(
         self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo
@@ -234,7 +220,6 @@ class _Fork:
         """A failure that says nothing about the tests counts only if all are such."""
         if not isinstance(node, pytest.Item):
             return
-        self._failed.add(node.nodeid)
         error = call.excinfo.value
         found = Verdict(
             exit_code=None,
@@ -252,7 +237,7 @@ class _Fork:
         """Say what was found, and end the process without further ado."""
         sys.stdout.flush()
         verdict = dataclasses.replace(self._found, exit_code=int(exit_code))
-        self._send.send((verdict, self._seconds))
+        self._send.send(verdict)
         self._send.close()
         os._exit(0)
 
