@@ -91,17 +91,20 @@ def attention_kernel(
     for tile in tl.range(
         tl.program_id(0), blocks * batch_heads, tl.num_programs(0), num_stages=1
     ):
+        # --8<-- [line:order]
+        batch_head, block = tile // blocks, tile % blocks
+        if CAUSAL:
+            # The last block of each head works longest: those of all heads go first.
+            batch_head, block = tile % batch_heads, blocks - 1 - tile // batch_heads
         # Which batch and head. Descriptors compute addresses in 64 bits by themselves.
         # --8<-- [line:batch]
-        batch = tile // blocks // heads
-        head = tile // blocks % heads
+        batch = batch_head // heads
+        head = batch_head % heads
         # --8<-- [line:group]
         kv_head = head // group
 
         # --8<-- [line:outer]
-        block = tile % blocks
-        # The last block of a causal head works longest: it goes first.
-        start_m = (blocks - 1 - block if CAUSAL else block) * BLOCK_M
+        start_m = block * BLOCK_M
         offs_m = start_m + tl.arange(0, BLOCK_M)
         # --8<-- [line:load_q]
         q = q_desc.load([batch, head, start_m, 0]).reshape(BLOCK_M, BLOCK_D)

@@ -194,7 +194,6 @@ def merge_kernel(
 
 
 # --8<-- [start:splits]
-RESIDENT = 3  # programs that a multiprocessor holds at a time
 MAX_SPLITS = 256
 
 
@@ -302,8 +301,8 @@ def attention(
             fraction). Without effect on the other dtypes.
         splits: programs that share the keys of a head, from 1 to 256; if None, as many
             as it takes to fill the GPU.
-        block_n: rows of k and v per step, a power of two from 16 to 128; if None, what
-            makes a tile of 16 KiB.
+        block_n: rows of k and v per step, a power of two from 16 to 256; if None, as
+            many as leave room for seven such tiles in shared memory.
 
     Returns:
         o: [batch, heads, seq_q, head_dim], dtype of q, contiguous.
@@ -326,8 +325,8 @@ def attention(
         )
     if splits is not None and splits not in range(1, MAX_SPLITS + 1):
         raise ValueError(f"splits is {splits}; it must be from 1 to {MAX_SPLITS}")
-    if block_n not in (None, 16, 32, 64, 128):
-        raise ValueError(f"block_n is {block_n}; it must be 16, 32, 64 or 128")
+    if block_n not in (None, 16, 32, 64, 128, 256):
+        raise ValueError(f"block_n is {block_n}; it must be 16, 32, 64, 128 or 256")
 
     o = torch.empty((batch, heads, seq_q, head_dim), dtype=q.dtype, device=q.device)
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
@@ -337,13 +336,17 @@ def attention(
     block_d = max(16, triton.next_power_of_2(head_dim))
     most = 16 if q.dtype == torch.float32 else 64  # rows of a tile
     block_m = max(16, min(most, triton.next_power_of_2(group * seq_q)))
-    block_n = block_n or max(16, min(128, 16384 // (block_d * q.element_size())))
     blocks = triton.cdiv(group * seq_q, block_m)
+    # One program for each multiprocessor, with all of its shared memory.
+    slots, shared = 4, 2**17  # under the interpreter
+    if q.is_cuda:
+        gpu = torch.cuda.get_device_properties(q.device)
+        slots, shared = gpu.multi_processor_count, gpu.shared_memory_per_block_optin
+    if block_n is None:
+        # Three stages of k and v, and q; rounded down to a power of two.
+        fitting = shared // (7 * block_d * q.element_size())
+        block_n = min(256, 1 << max(4, fitting.bit_length() - 1))
     if splits is None:
-        slots = 4
-        if q.is_cuda:
-            gpu = torch.cuda.get_device_properties(q.device)
-            slots = RESIDENT * gpu.multi_processor_count
         tiles = triton.cdiv(seq_k, block_n)
         splits = choose_splits(blocks * batch * kv_heads, tiles, slots)
 

@@ -1,14 +1,17 @@
 """Tests of snippets/attention/flash2_persistent.py."""
 
+from collections import Counter
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 import torch
+from triton.runtime.interpreter import InterpreterBuilder
 
 from snippets.attention import flash2_persistent
 from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
+    INTERPRETED,
     AttentionTests,
     baseline,
     qkv,
@@ -65,6 +68,29 @@ class TestFlash2Persistent(AttentionTests):
         )
 
 
+@pytest.mark.skipif(not INTERPRETED, reason="counts what the interpreter loads")
+@pytest.mark.parametrize("programs", [3, 8, 11])
+def test_causal_work_is_dealt_out_evenly(
+    programs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    q, k, v = qkv((2, 3), (2, 1), 128, 128, 16, torch.float32, "cpu")
+    load = InterpreterBuilder.create_descriptor_load
+    visits: Counter[int] = Counter()
+
+    def counted(self: Any, desc: Any, *args: Any) -> Any:
+        visits[self.grid_idx[0]] += desc.base.data.item() == k.data_ptr()
+        return load(self, desc, *args)
+
+    monkeypatch.setattr(InterpreterBuilder, "create_descriptor_load", counted)
+    TestFlash2Persistent.attention(
+        q, k, v, causal=True, programs=programs, block_m=16, block_n=16
+    )
+    # Blocks of 1, 2, ..., 8 tiles in each of 6 heads.
+    assert visits.total() == 6 * 36
+    assert len(visits) == programs
+    assert max(visits.values()) - min(visits.values()) <= 8
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_what_the_autotuner_chooses(
@@ -100,14 +126,34 @@ MUTATIONS = [
         "the first tile is lost",
     ),
     Mutation(
-        "block = tile % blocks",
-        "block = tl.program_id(0) % blocks",
+        "block = tile // blocks, tile % blocks",
+        "block = tile // blocks, tl.program_id(0) % blocks",
         "one block for each program",
     ),
     Mutation(
-        "head = tile // blocks % heads",
-        "head = tl.program_id(0) // blocks % heads",
+        "batch_head, block = tile // blocks,",
+        "batch_head, block = tl.program_id(0) // blocks,",
         "one head for each program",
+    ),
+    Mutation(
+        "batch_head, block = tile % batch_heads,",
+        "batch_head, block = tile % heads,",
+        "causal: the first batch only",
+    ),
+    Mutation(
+        "blocks - 1 - tile // batch_heads",
+        "blocks - 1 - tile // heads",
+        "causal: blocks before the first",
+    ),
+    Mutation(
+        "blocks - 1 - tile // batch_heads",
+        "blocks - 1 - tile % blocks",
+        "causal: two orders at once",
+    ),
+    Mutation(
+        "batch_head, block = tile % batch_heads, blocks - 1 - tile // batch_heads",
+        "block = blocks - 1 - block",
+        "causal: one head after the other",
     ),
     Mutation(
         "programs not in range(1, 65537)",

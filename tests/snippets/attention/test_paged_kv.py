@@ -273,7 +273,7 @@ def test_refuses_other_options(device: str) -> None:
         "scale": (INF, NAN),
         "input_precision": ("TF32", None),
         "splits": (0, 257, 1.5),
-        "block_n": (0, 8, 24, 256),
+        "block_n": (0, 8, 24, 512),
     }.items():
         for bad in values:
             refused(f"{option} is '?{bad}'?; it must be", *inputs, **{option: bad})

@@ -131,22 +131,21 @@ def test_parts_far_apart(device: str, check_accuracy: Callable) -> None:
     check(q, k, v, [90], check_accuracy)
 
 
-# As page and code say: slots of an H200 with 3 programs for each multiprocessor.
+# As the page says: the slots of an H200, one for each multiprocessor.
 @pytest.mark.parametrize(
     ("programs", "tiles", "splits"),
     [
-        (8, 256, 43),  # 6 tiles each; 44 to 49 parts have as many
-        (8, 2048, 49),  # 392 of 396 slots
-        (8, 16, 16),  # one tile each
-        (512, 256, 3),  # 1536 programs in 4 waves, where one part makes 2 of 256
-        (396, 256, 1),
+        (8, 128, 16),  # 8 tiles each, in 128 of 132 slots
+        (8, 9, 9),  # one tile each
+        (160, 128, 4),  # 640 programs in 5 waves of 32, where one part makes 2 of 128
+        (132, 128, 1),
         (5000, 1, 1),
         (8, 0, 1),
-        (1, 10**6, 256),
+        (1, 10**6, 132),
     ],
 )
 def test_number_of_parts(programs: int, tiles: int, splits: int) -> None:
-    assert split_kv.choose_splits(programs, tiles, 396) == splits
+    assert split_kv.choose_splits(programs, tiles, 132) == splits
 
 
 @given(
