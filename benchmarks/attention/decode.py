@@ -5,6 +5,7 @@ the L2 cache: so it is in a model, where each layer has its own. The calls are c
 in one CUDA graph, as a server does: a call is shorter than the Python that makes it.
 """
 
+import gc
 import math
 from collections.abc import Callable
 from functools import partial
@@ -42,7 +43,8 @@ def paged(attention: Callable[..., Any], caches: torch.Tensor) -> kernels.Attent
     for x in caches.flatten(0, 1):
         rows = x.view(batch, KV_HEADS, seq // PAGE, PAGE, HEAD_DIM)
         y = x.new_empty(count, PAGE, KV_HEADS, HEAD_DIM)
-        y[order] = rows.permute(0, 2, 3, 1, 4).flatten(0, 1)
+        for i, where in enumerate(order.view(batch, -1)):
+            y[where] = rows[i].permute(1, 2, 0, 3)
         pages[x.data_ptr()] = y
 
     def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
@@ -95,6 +97,9 @@ def decode(run: Run, copy: float) -> None:
     """Every shape of the part `decode`."""
     for batch in BATCHES:
         for seq in SEQS:
+            torch._dynamo.reset()  # what it holds of the last shape may be half a GPU
+            gc.collect()
+            torch.cuda.empty_cache()
             run.add(
                 "decode",
                 measured(run, batch, seq, copy),
