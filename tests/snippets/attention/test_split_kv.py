@@ -164,9 +164,10 @@ def test_parts_far_apart(device: str, check_accuracy: Callable) -> None:
         (8, 9, 9),  # one tile each
         (160, 128, 4),  # 640 programs in 5 waves of 32, where one part makes 2 of 128
         (132, 128, 1),
+        (1024, 512, 1),  # 8 waves of 512; 39 of 103 would end 1 % sooner
         (5000, 1, 1),
         (8, 0, 1),
-        (1, 10**6, 132),
+        (1, 10**6, 126),  # 132 would end 5 % sooner, and no more
     ],
 )
 def test_number_of_parts(programs: int, tiles: int, splits: int) -> None:
@@ -176,7 +177,7 @@ def test_number_of_parts(programs: int, tiles: int, splits: int) -> None:
 @given(
     programs=st.integers(1, 2000), tiles=st.integers(0, 3000), slots=st.integers(1, 700)
 )
-def test_no_other_number_of_parts_ends_sooner(
+def test_no_other_number_of_parts_ends_much_sooner(
     programs: int, tiles: int, slots: int
 ) -> None:
     def steps(splits: int) -> int:
@@ -186,8 +187,9 @@ def test_no_other_number_of_parts_ends_sooner(
     splits = split_kv.choose_splits.__wrapped__(programs, tiles, slots)
     most = max(1, min(tiles, split_kv.MAX_SPLITS))
     assert 1 <= splits <= most
-    assert steps(splits) == min(map(steps, range(1, most + 1)))
-    assert all(steps(fewer) > steps(splits) for fewer in range(1, splits))
+    near = 1.05 * min(map(steps, range(1, most + 1)))
+    assert steps(splits) <= near
+    assert all(steps(fewer) > near for fewer in range(1, splits))
 
 
 @pytest.mark.gpu
