@@ -36,6 +36,19 @@ def test_fits_a_phone(visit: Visit) -> None:
     assert width <= PHONE["width"]
 
 
+def test_diagrams_hold_their_text(visit: Visit) -> None:
+    visit.unfold()
+    outside = """() => [...document.querySelectorAll("article svg text")].filter(
+    text => {
+        const inner = text.getBoundingClientRect()
+        const outer = text.ownerSVGElement.getBoundingClientRect()
+        return inner.width && (inner.left < outer.left - 1 || inner.top < outer.top - 1
+            || inner.right > outer.right + 1 || inner.bottom > outer.bottom + 1)
+    }
+    ).map(text => text.textContent)"""
+    assert visit.page.evaluate(outside) == []
+
+
 def test_math_is_rendered_and_readable(visit: Visit) -> None:
     text = visit.page.inner_text("article")
     assert "\\(" not in text
