@@ -3,6 +3,8 @@
 import pytest
 from playwright.sync_api import Page
 
+from tests.site.visit import alive
+
 INDEX = "search/search_index.json"
 
 
@@ -16,6 +18,7 @@ INDEX = "search/search_index.json"
 )
 def test_search_finds(page: Page, address: str, query: str, expected: str) -> None:
     page.goto(address)
+    alive(page)
     page.keyboard.press("/")
     page.keyboard.type(query)
     results = page.locator(".md-search-result__link")

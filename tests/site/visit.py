@@ -4,13 +4,18 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Request
+from playwright.sync_api import Browser, Page, Request
 
 AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 # What axe-core judges by colours. All else is the same in both schemes.
 COLOUR_RULES = ["color-contrast", "link-in-text-block"]
+
+
+def alive(page: Page) -> None:
+    """Wait for the scripts of the page, which begin after it is painted."""
+    page.wait_for_selector(".md-search[aria-label]", state="attached")
 
 
 class Visit:
@@ -37,6 +42,7 @@ class Visit:
         self.page.on("pageerror", lambda error: self.messages.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request))
         self.page.goto(url, wait_until="networkidle")
+        alive(self.page)
         self.page.evaluate("document.fonts.ready.then(() => null)")
         fetched = [r.sizes() for r in self.requests if urlsplit(r.url).netloc]
         self.weight = sum(
