@@ -48,8 +48,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         const=4,
         default=0,
         metavar="CASES",
-        help="run at most CASES (4) of each parametrised test, and none marked demo "
-        "or leaves_tensors: for compute-sanitizer; records nothing",
+        help="run at most CASES (4) of each parametrised test, one of those marked "
+        "large, none marked demo or leaves_tensors: for compute-sanitizer; records "
+        "nothing",
     )
 
 
@@ -57,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Declare the markers, and start the recorder in the one process that writes."""
     for marker in (
         "gpu: needs a GPU; skipped where there is none",
+        "large: takes tens of GB of a GPU, so that such tests go one at a time",
         "leaves_tensors: the kernel leaves its tensors, and must be caught at it",
         "demo: runs the snippet as a reader would",
     ):
@@ -286,7 +288,7 @@ class Collector:
             return
         kept = thinned(items, most)
         config.hook.pytest_deselected(items=[i for i in items if i not in kept])
-        items[:] = [item for item in items if item in kept]
+        items[:] = sorted((item for item in items if item in kept), key=_is_large)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -302,18 +304,28 @@ class Collector:
 def thinned(items: list[pytest.Item], most: int) -> set[pytest.Item]:
     """At most `most` cases of each test, none of those that --thin leaves out.
 
-    The choice looks random, so that it covers all values of each parameter, but is the
-    same each time.
+    Of all that are marked `large`, one of each module: compute-sanitizer keeps the
+    memory of a test until its process ends. The choice looks random, so that it covers
+    all values of each parameter, but is the same each time.
     """
     groups: dict[str, list[pytest.Item]] = {}
     for item in items:
         if not any(item.get_closest_marker(marker) for marker in LEFT_OUT):
-            groups.setdefault(item.nodeid.split("[")[0], []).append(item)
+            name = item.nodeid.split("::" if _is_large(item) else "[")[0]
+            groups.setdefault(name, []).append(item)
 
     def shuffled(item: pytest.Item) -> bytes:
         return hashlib.sha256(item.nodeid.encode()).digest()
 
-    return {i for group in groups.values() for i in sorted(group, key=shuffled)[:most]}
+    kept = set()
+    for group in groups.values():
+        count = 1 if _is_large(group[0]) else most
+        kept.update(sorted(group, key=shuffled)[:count])
+    return kept
+
+
+def _is_large(item: pytest.Item) -> bool:
+    return item.get_closest_marker("large") is not None
 
 
 # What is recorded.

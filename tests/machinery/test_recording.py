@@ -397,6 +397,26 @@ def test_an_expected_failure_is_named(tree: Tree) -> None:
     assert tree.entries()["part/b.py"]["cases"] == 5
 
 
+def test_thin_takes_one_large_test_of_a_module_and_takes_it_last(tree: Tree) -> None:
+    large = """
+import pytest
+
+@pytest.mark.large
+@pytest.mark.parametrize("case", range(4))
+def test_large(case):
+    pass
+
+@pytest.mark.large
+def test_larger():
+    pass
+"""
+    tree.write("tests/snippets/part/test_c.py", large + TESTS.format(name="c"))
+    result = tree.run("tests/snippets/part/test_c.py", "--thin", "2", "-v")
+    ran = [line.split()[0] for line in result.outlines if " PASSED " in line]
+    assert len(ran) == 4
+    assert ["test_large" in name for name in ran] == [False, False, False, True]
+
+
 def test_thin_takes_a_few_cases_of_each_and_records_nothing(tree: Tree) -> None:
     marked = "@pytest.mark.leaves_tensors\n@pytest.mark.skipif(False,"
     tree.replace("tests/snippets/part/test_b.py", "@pytest.mark.skipif(True,", marked)
