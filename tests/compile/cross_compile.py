@@ -11,7 +11,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -24,6 +24,10 @@ TARGET = GPUTarget("cuda", 90, 32)
 BACKEND = make_backend(TARGET)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 SHAPES = {"attention": (2, 2, 48, 32)}
+# What launches ask of the GPU: an H200's answers.
+PROPERTIES = SimpleNamespace(
+    multi_processor_count=132, shared_memory_per_block_optin=232448
+)
 
 
 class OnGpu(torch.Tensor):
@@ -37,15 +41,14 @@ def ends(x: torch.Tensor) -> torch.Tensor:
     return torch.zeros(len(x), dtype=torch.int32).as_subclass(OnGpu)
 
 
-def tuned(module: ModuleType, x: torch.Tensor, **options: Any) -> Any:
+def tuned(module: ModuleType, x: torch.Tensor) -> Any:
     """Call an autotuned file with one configuration: there is no GPU to time them."""
     module.attention_kernel.configs = module.CONFIGS[:1]
-    return module.attention(x, x, x, causal=True, **options)
+    return module.attention(x, x, x, causal=True)
 
 
 def float8(module: ModuleType, x: torch.Tensor) -> Any:
     """Call a file whose inputs are of 8 bits, whatever the dtype of x."""
-    torch.cuda.get_device_capability = lambda device: (9, 0)
     module.attention_kernel.configs = module.CONFIGS[1:2]
     *lead, seq, head_dim = x.shape
     x = x.to(torch.float8_e4m3fn)
@@ -74,7 +77,7 @@ CALLS: dict[str, Callable[[ModuleType, torch.Tensor], Any]] = {
     ),
     "flash2_tuned": tuned,
     "flash2_descriptors": tuned,
-    "flash2_persistent": lambda module, x: tuned(module, x, programs=8),
+    "flash2_persistent": tuned,
     "varlen": lambda module, x: module.attention(
         *(x.flatten(0, 1),) * 3, *(ends(x),) * 2, causal=True
     ),
@@ -119,6 +122,8 @@ def kernels_of(path: Path) -> dict[str, list[str] | str]:
         launched.append(kernel.__name__)
 
     JITFunction.run = run
+    torch.cuda.get_device_capability = lambda device: (9, 0)
+    torch.cuda.get_device_properties = lambda device: PROPERTIES
     found: dict[str, list[str] | str] = {}
     for dtype in DTYPES[:3] if path.parent.name == "attention" else DTYPES:
         launched.clear()
