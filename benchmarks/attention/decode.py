@@ -97,12 +97,11 @@ def decode(run: Run, copy: float) -> None:
     """Every shape of the part `decode`."""
     for batch in BATCHES:
         for seq in SEQS:
-            torch._dynamo.reset()  # what it holds of the last shape may be half a GPU
-            gc.collect()
-            torch.cuda.empty_cache()
             run.add(
                 "decode",
                 measured(run, batch, seq, copy),
                 lambda entry: f"{entry['fraction_of_copy']:.3f}",
             )
+            torch._dynamo.reset()  # what it holds of this shape may be half a GPU
+            gc.collect()
             torch.cuda.empty_cache()

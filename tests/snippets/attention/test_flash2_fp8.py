@@ -146,6 +146,7 @@ def compare(
     inputs: Inputs,
     check_accuracy: Callable,
     causal: bool = False,
+    rtol: float = 0.0,
 ) -> None:
     """Hold o and lse against float64, with the inputs as they were rounded."""
     expected = reference(*inputs.meant(), causal=causal, scale=inputs.scale)
@@ -156,7 +157,7 @@ def compare(
     exact = lse if INTERPRETED else None
     Attention().compare((o, exact), expected, own, check_accuracy)
     torch.testing.assert_close(
-        lse.double(), expected[1], rtol=2**-11, atol=2e-3, equal_nan=True
+        lse.double(), expected[1], rtol=rtol, atol=2e-3, equal_nan=True
     )
 
 
@@ -473,7 +474,10 @@ def test_more_than_31_bits_of_elements(device: str, check_accuracy: Callable) ->
     k = torch.randn((1, 1, rows, 64), dtype=torch.float16, device=device).to(FLOAT8)
     v = torch.randn((1, 1, 64, rows), dtype=torch.float16, device=device).to(FLOAT8)
     k[..., -1, :] = inputs.q[..., 0, :]
-    check(replace(inputs, k=k, v=v, scale=1.0), check_accuracy, block_m=64, block_n=64)
+    inputs = replace(inputs, k=k, v=v, scale=1.0)
+    result = attention(**inputs.arguments(), block_m=64, block_n=64)
+    # Scores of 70, where a matrix unit's fewer bits are worth more than elsewhere.
+    compare(result, inputs, check_accuracy, rtol=2**-11)
 
 
 MUTATIONS = [
