@@ -63,7 +63,7 @@ memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernel
 		"not on the path; it comes with the CUDA toolkit" >&2; exit 1; }
 	@$(PYTHON) $(NEEDS) "make $@" torch triton pytest hypothesis
 	@# A process for each module: what the sanitizer keeps would fill the GPU.
-	ls tests/snippets/*/test_*.py | PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 6 -n 1 \
+	ls tests/snippets/*/test_*.py | PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 12 -n 1 \
 		compute-sanitizer --tool memcheck --error-exitcode 9 \
 		$(PYTHON) -m pytest -q -p no:cacheprovider --thin 3
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck

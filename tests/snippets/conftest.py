@@ -5,6 +5,7 @@ kernel that is wrong on purpose: it passes if the kernel is caught outside its t
 """
 
 import fcntl
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -96,14 +97,19 @@ def in_bounds() -> Iterator[Bounds | None]:
 
 @pytest.fixture(autouse=True)
 def alone(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Tests marked `large` take turns, whatever process they run in."""
+    """Tests marked `large` take turns, whatever process they run in.
+
+    Under memcheck a turn ends with its process: compute-sanitizer keeps the memory.
+    """
     if not (request.node.get_closest_marker("large") and torch.cuda.is_available()):
         yield
         return
-    with Path(tempfile.gettempdir(), "verified-docs-large").open("w") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
-        yield
-        torch.cuda.empty_cache()
+    turn = os.open(Path(tempfile.gettempdir(), "verified-docs-large"), os.O_CREAT)
+    fcntl.flock(turn, fcntl.LOCK_EX)
+    yield
+    torch.cuda.empty_cache()
+    if not poison.under_memcheck():
+        os.close(turn)
 
 
 @pytest.hookimpl(wrapper=True)
