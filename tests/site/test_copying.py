@@ -13,7 +13,7 @@ from bs4 import BeautifulSoup, SoupStrainer
 from playwright.sync_api import Page
 
 from tests.site.server import SITE, pages
-from tests.site.visit import Visit
+from tests.site.visit import Visit, alive
 from verified_docs import snippets
 
 SNIPPETS = Path(__file__).parents[2] / "snippets"
@@ -97,6 +97,7 @@ def test_copy_buttons(visit: Visit) -> None:
 
 def test_copying_is_announced(page: Page, address: str) -> None:
     page.goto(address + "softmax/online/")
+    alive(page)
     button = page.locator("button[data-copy=block]").first
     button.focus()
     page.keyboard.press("Enter")
