@@ -1,4 +1,4 @@
-"""Rows too long for one program: several share a row, and meet in one launch."""
+"""Rows in the L1 cache: of one program, or of several that meet in one launch."""
 
 import torch
 import triton
@@ -62,7 +62,13 @@ def softmax_kernel(
     tile_m = tl.full((BLOCK_COLS,), float("-inf"), COMPUTE)
     for start in tl.range(0, CHUNK_COLS, BLOCK_COLS, loop_unroll_factor=4):
         mask = start + offs < size
-        x = tl.load(x_ptr + (start + offs) * stride_xc, mask, other=float("-inf"))
+        # --8<-- [line:keep]
+        x = tl.load(
+            x_ptr + (start + offs) * stride_xc,
+            mask,
+            other=float("-inf"),
+            eviction_policy="evict_last",
+        )
         tile_m = tl.maximum(tile_m, x.to(COMPUTE))
     # --8<-- [line:max]
     m_i = tl.max(tile_m, axis=0)
@@ -120,26 +126,45 @@ def softmax_kernel(
         )
         # --8<-- [line:output]
         y = tl.exp2((x.to(COMPUTE) - m_i) * 1.4426950408889634) * scale
-        tl.store(y_ptr + (start + offs) * stride_yc, y, mask)
+        # --8<-- [line:stream]
+        tl.store(y_ptr + (start + offs) * stride_yc, y, mask, cache_modifier=".cs")
     # --8<-- [end:output]
 
 
 # --8<-- [end:kernel]
 
 
+# --8<-- [start:tile]
+def tile(chunk_cols: int, chunks: int, itemsize: int) -> tuple[int, int, int]:
+    """What a program takes: (BLOCK_COLS, num_warps, registers of a thread).
+
+    A row that is one chunk gets a thread for 128 bytes of it. Where programs must meet,
+    each has few threads, so that more of them fit.
+    """
+    if chunks == 1:
+        num_warps = max(1, min(32, chunk_cols * itemsize // 4096))
+        return min(4096, 256 * num_warps), num_warps, 56
+    return 2048, 4, 96 if itemsize == 4 else 80
+
+
+# --8<-- [end:tile]
+
+
 # --8<-- [start:launch]
 def softmax(
-    x: torch.Tensor, *, chunk_cols: int = 8192, block_cols: int = 1024
+    x: torch.Tensor, *, chunk_cols: int | None = None, block_cols: int | None = None
 ) -> torch.Tensor:
-    """Softmax over the last dimension, several programs per row, one launch.
+    """Softmax over the last dimension, one or more programs per row, one launch.
 
     Args:
         x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
             (or on the CPU under TRITON_INTERPRET=1).
-        chunk_cols: columns per program, a power of two from 1 to 65536. Doubled until
-            a row has no more chunks than the GPU has multiprocessors: then all
-            programs of a row fit on the GPU at a time, and none waits for ever.
-        block_cols: columns per tile, a power of two from 1 to 65536.
+        chunk_cols: columns per program, a power of two from 1 to 65536; by default
+            the whole row up to 128 KiB, and 32 KiB of longer ones. Doubled until a row
+            has no more chunks than the GPU has multiprocessors: then all programs of a
+            row fit on the GPU at a time, and none waits for ever.
+        block_cols: columns per tile, a power of two from 1 to 65536; by default as in
+            `tile`.
 
     Returns:
         [rows, cols], dtype of x, contiguous. The arithmetic is float32, or float64
@@ -163,7 +188,7 @@ def softmax(
             f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
         )
     for name, value in (("chunk_cols", chunk_cols), ("block_cols", block_cols)):
-        if value not in [2**i for i in range(17)]:
+        if value is not None and value not in [2**i for i in range(17)]:
             raise ValueError(
                 f"{name} is {value}; it must be a power of two from 1 to 65536"
             )
@@ -172,6 +197,10 @@ def softmax(
     y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
         return y
+    itemsize = x.element_size()
+    if chunk_cols is None:
+        whole = triton.next_power_of_2(cols)
+        chunk_cols = whole if whole * itemsize <= 131072 else 32768 // itemsize
     # Two float64 do not fit in a word: then one program takes the whole row.
     most_chunks = 1
     if x.dtype != torch.float64:
@@ -180,6 +209,7 @@ def softmax(
     while triton.cdiv(cols, chunk_cols) > most_chunks:
         chunk_cols *= 2
     chunks = triton.cdiv(cols, chunk_cols)
+    best_block, num_warps, registers = tile(chunk_cols, chunks, itemsize)
     # The interpreter runs one program after the other. So it launches twice, and only
     # the second launch waits: for words that are all there.
     # The last two words count the tickets, one for each launch.
@@ -199,9 +229,9 @@ def softmax(
             COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
             BLOCK_CHUNKS=triton.next_power_of_2(chunks),
             CHUNK_COLS=chunk_cols,
-            BLOCK_COLS=min(block_cols, chunk_cols),
-            num_warps=max(1, min(8, block_cols * x.element_size() // 512)),
-            maxnreg=56,
+            BLOCK_COLS=min(block_cols or best_block, chunk_cols),
+            num_warps=num_warps,
+            maxnreg=registers,
         )
     return y
 

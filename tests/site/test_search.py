@@ -31,6 +31,7 @@ def test_the_index_waits_until_the_search_opens(page: Page, address: str) -> Non
     fetched: list[str] = []
     page.on("request", lambda request: fetched.append(request.url))
     page.goto(address, wait_until="networkidle")
+    alive(page)
     assert address + INDEX not in fetched
     with page.expect_request(address + INDEX):
         page.locator(".md-search__input").click()

@@ -24,7 +24,7 @@ class TestLongRows(SoftmaxTests):
         {"chunk_cols": 16, "block_cols": 64},
         {"chunk_cols": 256, "block_cols": 32},
         {"chunk_cols": 128},
-        {"block_cols": 512},
+        {"block_cols": 128},
         {},
     )
 
@@ -69,6 +69,31 @@ class TestLongRows(SoftmaxTests):
         x = normal(2, 150, torch.float32, device) - 1000
         check_accuracy(self.run(x), reference(x), baseline(x))
 
+    # As the page says: 128 bytes for each thread of a row that is one chunk.
+    @pytest.mark.parametrize(
+        ("chunk_cols", "chunks", "itemsize", "taken"),
+        [
+            (32768, 1, 2, (4096, 16, 56)),
+            (32768, 1, 4, (4096, 32, 56)),
+            (16384, 1, 2, (2048, 8, 56)),
+            (1, 1, 2, (256, 1, 56)),
+            (2**21, 1, 8, (4096, 32, 56)),
+            (8192, 2, 4, (2048, 4, 96)),
+            (16384, 2, 2, (2048, 4, 80)),
+        ],
+    )
+    def test_what_a_program_takes(
+        self, chunk_cols: int, chunks: int, itemsize: int, taken: tuple[int, int, int]
+    ) -> None:
+        assert long_rows.tile(chunk_cols, chunks, itemsize) == taken
+
+    @pytest.mark.parametrize("cols", [32768, 32769, 40000])
+    def test_one_chunk_or_more(
+        self, cols: int, device: str, check_accuracy: Callable
+    ) -> None:
+        x = normal(2, cols, torch.float32, device)
+        check_accuracy(self.softmax(x), reference(x), baseline(x))
+
     @pytest.mark.gpu
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
     @pytest.mark.parametrize("cols", [131072, 1048576, 1048576 + 40, 3_000_000])
@@ -107,7 +132,7 @@ MUTATIONS = [
     Mutation("row * stride_yr", "row * stride_xr", "y written with x's row stride"),
     Mutation("first * stride_yc", "first * stride_xc", "y's chunks with x's stride"),
     Mutation("offs) * stride_yc, y, mask", "offs) * stride_xc, y, mask", "y's columns"),
-    Mutation("stride_yc, y, mask)", "stride_yc, y)", "a store without a mask"),
+    Mutation("stride_yc, y, mask,", "stride_yc, y, None,", "a store without a mask"),
     Mutation("(ticket // chunks).to(tl.int64)", "(ticket // chunks)", "32 bits"),
     Mutation("start + offs < size", "start + offs < CHUNK_COLS", "no end of row", 3),
     Mutation("start + offs < size", "start + offs <= size", "a column too many", 3),
@@ -144,6 +169,7 @@ MUTATIONS = [
     Mutation("(x.to(COMPUTE) - m_i)", "(x.to(COMPUTE) - shift)", "own chunk's maximum"),
     Mutation("* scale", "", "no division"),
     Mutation("chunk_cols *= 2", "chunk_cols //= 2", "chunks halved, not doubled"),
+    Mutation("if chunks == 1:", "if chunks == 2:", "few threads for a whole row"),
     Mutation("SHARED=chunks > 1", "SHARED=chunks > 2", "two chunks do not meet"),
     Mutation("else (False, True)", "else (False,)", "one launch only"),
     Mutation(
