@@ -83,7 +83,7 @@ def draw(
     frame = Frame(across, up, found.columns, ticks)
     drawn = [*_y_axis(frame, form, y_label), *_x_axis(frame)]
     if ceiling:
-        drawn.append(_ceiling(frame, *ceiling))
+        drawn.append(_ceiling(frame, found, *ceiling))
     return "".join([*drawn, *_lines(frame, found)])
 
 
@@ -128,12 +128,20 @@ def _x_axis(frame: Frame) -> Iterator[str]:
             )
 
 
-def _ceiling(frame: Frame, value: float, label: str) -> str:
+def _ceiling(frame: Frame, found: Grid, value: float, label: str) -> str:
+    """A line, and its label above that end of it which the lines stay away from."""
     y = frame.y(value)
+
+    def room(end: Any) -> float:
+        at_end = (v for (_, column), v in found.values.items() if column == end)
+        return min((abs(frame.y(v) - (y - 10)) for v in at_end), default=HEIGHT)
+
+    left = room(found.columns[0]) > room(found.columns[-1])
+    x, anchor = (LEFT + 4, "start") if left else (RIGHT, "end")
     return (
         f'<path class="plot-ceiling" d="M{LEFT},{y:.1f}H{RIGHT}"/>'
-        f'<text class="plot-text" x="{RIGHT}" y="{y - 6:.1f}" '
-        f'text-anchor="end">{escape(label)}</text>'
+        f'<text class="plot-text" x="{x}" y="{y - 6:.1f}" '
+        f'text-anchor="{anchor}">{escape(label)}</text>'
     )
 
 

@@ -85,6 +85,20 @@ def test_lines_are_where_the_numbers_are(repository: Repository) -> None:
     assert y1 < y0
 
 
+@pytest.mark.parametrize(("shape", "anchor"), [("rising", "start"), ("falling", "end")])
+def test_the_label_of_the_ceiling_is_where_the_lines_are_not(
+    repository: Repository, shape: str, anchor: str
+) -> None:
+    found = measurements()
+    if shape == "falling":
+        for entry in found:
+            entry["fraction_of_copy"] = 1.25 - entry["fraction_of_copy"]
+    repository.measure(found)
+    label = plot(repository).find(".//svg[@role='img']/text[.='copy']")
+    assert label is not None
+    assert label.get("text-anchor") == anchor
+
+
 def test_a_plot_is_named_described_and_told_in_a_table(repository: Repository) -> None:
     figure = plot(repository)
     svg = figure.find(".//svg[@role='img']")
@@ -184,7 +198,7 @@ def test_ticks_leave_out_the_unit_that_the_axis_names(repository: Repository) ->
     svg = plot(repository, body).find(".//svg[@role='img']")
     assert svg is not None
     shown = [text.text for text in svg.findall("text[@text-anchor='end']")]
-    assert shown == ["0", "1.00", "2.00", "3.00", "4.00", "5.00", "copy"]
+    assert shown == ["0", "1.00", "2.00", "3.00", "4.00", "5.00"]
 
 
 def test_one_size_makes_a_plot(repository: Repository) -> None:
