@@ -301,6 +301,8 @@ def interrupt(tree: Tree, number: int, *arguments: str) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        # A shell has its background jobs, and so this suite, ignore SIGINT.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     deadline = time.monotonic() + 60
     while not (tree.root / "started").exists() or "now" not in tree.read(RECORD):
