@@ -1,4 +1,4 @@
-"""FlashAttention-2, persistent: as many programs as fit, each walks over tiles."""
+"""FlashAttention-2, persistent: a fixed number of programs, each walks over tiles."""
 
 import math
 

@@ -8,6 +8,19 @@ import triton
 import triton.language as tl
 
 
+# --8<-- [start:overlap]
+@triton.jit
+def wait_for_the_launch_before(OVERLAP: tl.constexpr):
+    """Nothing of the launches before may be read, and nothing written, above this."""
+    if OVERLAP:
+        # The next launch may take its places now. It waits for all of this one.
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
+
+
+# --8<-- [end:overlap]
+
+
 # --8<-- [start:kernel]
 @triton.jit
 def attention_kernel(
@@ -41,6 +54,7 @@ def attention_kernel(
     BLOCK_D: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     # --8<-- [start:offsets]
     # Which batch and head of keys: int64, because their offsets may pass 2^31.
@@ -63,6 +77,8 @@ def attention_kernel(
     # --8<-- [line:pack]
     offs_m, offs_h = (rows // GROUP).to(tl.int64), rows % GROUP
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
+    # --8<-- [line:wait]
+    wait_for_the_launch_before(OVERLAP)
     # --8<-- [line:load_q]
     q = tl.load(
         q_ptr
@@ -74,7 +90,10 @@ def attention_kernel(
     )  # [BLOCK_M, BLOCK_D]
     # --8<-- [line:initialise]
     m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
-    l_i = tl.zeros((BLOCK_M,), tl.float32)
+    # Few rows: registers are free, and it is waiting that costs.
+    # --8<-- [line:few]
+    FEW: tl.constexpr = BLOCK_M == 16
+    l_i = tl.zeros((BLOCK_M, BLOCK_N if FEW else 1), tl.float32)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     # --8<-- [end:setup]
 
@@ -83,16 +102,13 @@ def attention_kernel(
     # --8<-- [line:seq_lens]
     if seq_lens_ptr is not None:
         keys = tl.minimum(tl.maximum(tl.load(seq_lens_ptr + batch), 0), seq_k)
-    # Each program takes as many whole tiles; the last ones may be left with fewer.
-    # --8<-- [line:part]
-    part = tl.cdiv(tl.cdiv(keys, BLOCK_N), splits) * BLOCK_N
-    first = split * part
-    last = tl.minimum(first + part, keys)
+    last = keys
     if CAUSAL:
         # --8<-- [line:last]
         last = tl.minimum(last, (start_m + BLOCK_M - 1) // GROUP + 1 + keys - seq_q)
-    # --8<-- [line:inner]
-    for start_n in range(first, last, BLOCK_N):
+    # The tiles are dealt out in turn: the programs of a head read side by side.
+    # --8<-- [line:part]
+    for start_n in range(split * BLOCK_N, last, splits * BLOCK_N):
         offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
         mask_n = (offs_n[:, None] < last) & (offs_d[None, :] < HEAD_DIM)
         # --8<-- [line:load_kv]
@@ -107,8 +123,11 @@ def attention_kernel(
             other=0.0,
         )  # [BLOCK_N, BLOCK_D]
 
+        # Always q. But so written, k and v are asked for before q has arrived.
+        # --8<-- [line:late_q]
+        q_now = tl.where(start_n < last, q, 0.0) if FEW else q
         # --8<-- [line:scores]
-        s = tl.dot(q, k.T, input_precision=INPUT_PRECISION) * scale
+        s = tl.dot(q_now, k.T, input_precision=INPUT_PRECISION) * scale
         # --8<-- [line:mask]
         seen = offs_n[None, :] < last
         if CAUSAL:
@@ -123,7 +142,8 @@ def attention_kernel(
         p = tl.exp(s - shift[:, None])
         # --8<-- [line:sum]
         alpha = tl.exp(m_i - shift)
-        l_i = l_i * alpha + tl.sum(p, axis=1)
+        l_new = p if FEW else tl.sum(p, axis=1, keep_dims=True)
+        l_i = l_i * alpha[:, None] + l_new
         # --8<-- [line:output]
         acc = acc * alpha[:, None]
         acc = tl.dot(p.to(v.dtype), v, acc, input_precision=INPUT_PRECISION)
@@ -131,6 +151,8 @@ def attention_kernel(
     # --8<-- [end:loop]
 
     # --8<-- [start:finish]
+    # --8<-- [line:total]
+    l_i = tl.sum(l_i, axis=1)
     # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
     # --8<-- [line:divide]
     o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
@@ -163,11 +185,13 @@ def merge_kernel(
     HEAD_DIM: tl.constexpr,
     BLOCK_S: tl.constexpr,
     BLOCK_D: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):
     row = tl.program_id(0).to(tl.int64)
     offs_s = tl.arange(0, BLOCK_S).to(tl.int64)
     offs_d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     mask_s, mask_d = offs_s < splits, offs_d < HEAD_DIM
+    wait_for_the_launch_before(OVERLAP)
     row_s = offs_s * rows + row
     lse_s = tl.load(lse_parts_ptr + row_s, mask_s, other=float("-inf"))
     o_s = tl.load(
@@ -352,6 +376,12 @@ def attention(
         tiles = triton.cdiv(seq_k, block_n)
         splits = choose_splits(blocks * batch * kv_heads, tiles, slots)
 
+    # From Hopper on, a launch may begin to start while the one before it ends.
+    hopper = q.is_cuda and torch.cuda.get_device_capability(q.device) >= (9, 0)
+    overlap = {"OVERLAP": False}
+    if hopper and not torch.version.hip:
+        overlap = {"OVERLAP": True, "launch_pdl": True}
+
     # One part is the whole: it goes to its place at once.
     o_parts, lse_parts = o, lse
     if splits > 1:
@@ -378,9 +408,10 @@ def attention(
         BLOCK_N=block_n,
         BLOCK_D=block_d,
         INPUT_PRECISION=input_precision,
-        CAUSAL=causal,
+        CAUSAL=causal and seq_q > 1,  # a single query sees all keys
         num_warps=4,
         num_stages=3,
+        **overlap,
     )
     if splits > 1:
         merge_kernel[(lse.numel(), triton.cdiv(head_dim, 32))](
@@ -393,6 +424,8 @@ def attention(
             HEAD_DIM=head_dim,
             BLOCK_S=triton.next_power_of_2(splits),
             BLOCK_D=32,
+            num_warps=1,
+            **overlap,
         )
     return o, lse
 

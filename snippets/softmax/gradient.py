@@ -69,38 +69,76 @@ def backward_kernel(
     stride_dyr,
     stride_dyc,
     stride_dxr,
+    rows,
     cols: tl.int64,
     COMPUTE: tl.constexpr,
+    BLOCK_ROWS: tl.constexpr,
     BLOCK_COLS: tl.constexpr,
 ):
-    row = tl.program_id(0).to(tl.int64)
-    offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
-    y_ptr += row * stride_yr
-    dy_ptr += row * stride_dyr
-    dx_ptr += row * stride_dxr
+    row = tl.program_id(0).to(tl.int64) * BLOCK_ROWS
+    offs_r = (row + tl.arange(0, BLOCK_ROWS))[:, None]  # [BLOCK_ROWS, 1]
+    offs_c = tl.arange(0, BLOCK_COLS).to(tl.int64)[None, :]  # [1, BLOCK_COLS]
+    mask_r = offs_r < rows
+    y_ptr += offs_r * stride_yr
+    dy_ptr += offs_r * stride_dyr
+    dx_ptr += offs_r * stride_dxr
 
     # The last tile stays in registers; it is the only one of a row that fits.
     last = (cols - 1) // BLOCK_COLS * BLOCK_COLS
-    mask = last + offs < cols
-    y_last = tl.load(y_ptr + last + offs, mask, other=0.0).to(COMPUTE)
-    dy_last = tl.load(dy_ptr + (last + offs) * stride_dyc, mask, other=0.0).to(COMPUTE)
+    mask = mask_r & (last + offs_c < cols)
+    y_last = tl.load(y_ptr + last + offs_c, mask, other=0.0).to(COMPUTE)
+    dy_last = tl.load(dy_ptr + (last + offs_c) * stride_dyc, mask, other=0.0)
+    dy_last = dy_last.to(COMPUTE)
 
     # --8<-- [line:delta]
-    delta = tl.sum(y_last * dy_last, axis=0)
+    delta = tl.sum(y_last * dy_last, axis=1, keep_dims=True)
     for start in range(0, last, BLOCK_COLS):
-        y = tl.load(y_ptr + start + offs).to(COMPUTE)
-        dy = tl.load(dy_ptr + (start + offs) * stride_dyc).to(COMPUTE)
-        delta += tl.sum(y * dy, axis=0)
+        # --8<-- [line:keep]
+        y = tl.load(
+            y_ptr + start + offs_c, mask_r, other=0.0, eviction_policy="evict_last"
+        ).to(COMPUTE)
+        dy = tl.load(
+            dy_ptr + (start + offs_c) * stride_dyc,
+            mask_r,
+            other=0.0,
+            eviction_policy="evict_last",
+        ).to(COMPUTE)
+        delta += tl.sum(y * dy, axis=1, keep_dims=True)
 
     # --8<-- [line:dx]
-    tl.store(dx_ptr + last + offs, y_last * (dy_last - delta), mask)
+    dx = y_last * (dy_last - delta)
+    tl.store(dx_ptr + last + offs_c, dx, mask, cache_modifier=".cs")
     for start in range(0, last, BLOCK_COLS):
-        y = tl.load(y_ptr + start + offs).to(COMPUTE)
-        dy = tl.load(dy_ptr + (start + offs) * stride_dyc).to(COMPUTE)
-        tl.store(dx_ptr + start + offs, y * (dy - delta))
+        # --8<-- [line:evict]
+        y = tl.load(
+            y_ptr + start + offs_c, mask_r, other=0.0, eviction_policy="evict_first"
+        ).to(COMPUTE)
+        dy = tl.load(
+            dy_ptr + (start + offs_c) * stride_dyc,
+            mask_r,
+            other=0.0,
+            eviction_policy="evict_first",
+        ).to(COMPUTE)
+        dx = y * (dy - delta)
+        # --8<-- [line:stream]
+        tl.store(dx_ptr + start + offs_c, dx, mask_r, cache_modifier=".cs")
 
 
 # --8<-- [end:backward]
+
+
+# --8<-- [start:tile]
+def tile(block_cols: int, itemsize: int) -> tuple[int, int]:
+    """The tile of a program of the backward kernel: (BLOCK_ROWS, num_warps).
+
+    At least 4 KiB of y and as many of dy; a thread takes 32 bytes of each, until a
+    program has 16 warps.
+    """
+    block_rows = max(1, 4096 // (block_cols * itemsize))
+    return block_rows, min(16, block_rows * block_cols * itemsize // 1024)
+
+
+# --8<-- [end:tile]
 
 
 # --8<-- [start:function]
@@ -133,17 +171,20 @@ class Softmax(torch.autograd.Function):
         rows, cols = y.shape
         dx = torch.empty((rows, cols), dtype=y.dtype, device=y.device)
         if dx.numel():
-            backward_kernel[(rows,)](
+            block_rows, num_warps = tile(ctx.block_cols, y.element_size())
+            backward_kernel[(triton.cdiv(rows, block_rows),)](
                 y,
                 dy,
                 dx,
                 y.stride(0),
                 *dy.stride(),
                 dx.stride(0),
+                rows,
                 cols,
                 COMPUTE=tl.float64 if y.dtype == torch.float64 else tl.float32,
+                BLOCK_ROWS=block_rows,
                 BLOCK_COLS=ctx.block_cols,
-                num_warps=max(1, min(16, ctx.block_cols // 256)),
+                num_warps=num_warps,
             )
         return dx, None
 

@@ -4,7 +4,8 @@ import math
 import os
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -41,17 +42,33 @@ class Poison:
         self.broken: list[str] = []
         self._finalizers: list[weakref.finalize] = []
         self._empty = torch.empty
+        self._originals = [
+            (owner, name, getattr(owner, name))
+            for owner, name in (
+                (torch, "empty"),
+                (torch, "empty_like"),
+                (torch, "empty_strided"),
+                (torch.Tensor, "new_empty"),
+                (torch.Tensor, "new_empty_strided"),
+            )
+        ]
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Patch the functions that allocate without writing."""
-        for owner, name in (
-            (torch, "empty"),
-            (torch, "empty_like"),
-            (torch, "empty_strided"),
-            (torch.Tensor, "new_empty"),
-            (torch.Tensor, "new_empty_strided"),
-        ):
-            patch.setattr(owner, name, self._poisoned(getattr(owner, name)))
+        for owner, name, allocate in self._originals:
+            patch.setattr(owner, name, self._poisoned(allocate))
+
+    @contextmanager
+    def lifted(self) -> Iterator[None]:
+        """Inside, fresh tensors are as torch makes them.
+
+        To fill a tensor is a launch too: with it, no launch of a kernel directly
+        follows another.
+        """
+        with pytest.MonkeyPatch.context() as patch:
+            for owner, name, allocate in self._originals:
+                patch.setattr(owner, name, allocate)
+            yield
 
     def check(self) -> list[str]:
         """Look at the guards of all tensors still alive; the messages so far."""

@@ -119,6 +119,15 @@ def test_under_memcheck_tensors_end_where_their_memory_ends(
     assert poison.guarded(tensor).untyped_storage().nbytes() == 15 * 4
 
 
+def test_poison_can_be_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty, new_empty = torch.empty, torch.Tensor.new_empty
+    watch = installed(monkeypatch)
+    with watch.lifted():
+        assert torch.empty is empty
+        assert torch.Tensor.new_empty is new_empty
+    assert torch.empty(4).isnan().all()
+
+
 def test_autograd_and_out_work_on_poisoned_tensors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

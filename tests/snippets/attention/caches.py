@@ -1,9 +1,13 @@
 """Caches of keys and values whose sequences differ in length; and in pages."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
+import pytest
 import torch
+
+from tests.harness.poison import Poison, under_memcheck
 
 NAN = float("nan")
 
@@ -51,3 +55,26 @@ def paged(
                 cache[page, : len(keys)] = keys
     seq_lens = torch.tensor(list(lengths), dtype=torch.int32)
     return *caches, table.to(k.device), seq_lens.to(k.device)
+
+
+def check_that_launches_wait(
+    step: Callable[[torch.Tensor], torch.Tensor], q: torch.Tensor, poisoned: Poison
+) -> None:
+    """Each step asks with the output of the one before, and must find it complete.
+
+    As one CUDA graph, nothing keeps the launches apart but what they do themselves.
+    """
+    if under_memcheck():
+        pytest.skip("memory for a CUDA graph comes from torch's cache")
+    with poisoned.lifted():
+        step(q)
+        graph, chain = torch.cuda.CUDAGraph(), [q]
+        with torch.cuda.graph(graph):
+            for _ in range(30):
+                chain.append(step(chain[-1]))
+        for _ in range(20):
+            graph.replay()
+        for before, after in pairwise(chain):
+            torch.cuda.synchronize()
+            assert not torch.equal(before, after), "a step that repeats hides a race"
+            assert torch.equal(step(before), after)

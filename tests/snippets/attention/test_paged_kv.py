@@ -8,8 +8,13 @@ import torch
 import triton
 
 from snippets.attention import paged_kv
+from tests.harness.poison import Poison
 from tests.mutations import Mutation
-from tests.snippets.attention.caches import paged, with_lengths
+from tests.snippets.attention.caches import (
+    check_that_launches_wait,
+    paged,
+    with_lengths,
+)
 from tests.snippets.attention.cases import (
     HEAD_DIMS,
     INTERPRETED,
@@ -300,7 +305,28 @@ def test_decoding(
     check(*tensors, lengths, check_accuracy, **options)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("splits", [1, 16])
+def test_launches_wait_for_each_other(
+    splits: int, device: str, poisoned: Poison
+) -> None:
+    # With so large a scale each output is a row of v, and another one each time.
+    q, k, v = qkv((1, 8), (1, 4), 1, 8000, 128, torch.float16, device)
+    cache = paged(k, v, [8000], 16)
+    check_that_launches_wait(
+        lambda q: paged_kv.attention(q, *cache, scale=10.0, splits=splits)[0],
+        q,
+        poisoned,
+    )
+
+
 MUTATIONS = [
+    Mutation(
+        "range(split * BLOCK_N,", "range(0,", "every part begins at the first key"
+    ),
+    Mutation("last, splits * BLOCK_N):", "last, BLOCK_N):", "parts that overlap"),
+    Mutation("l_i * alpha[:, None] + l_new", "l_i + l_new", "the sum is not rescaled"),
+    Mutation("causal and seq_q > 1", "causal and seq_q > 3", "no mask for three"),
     Mutation(
         "offs_n // PAGE_SIZE",
         "offs_n // BLOCK_N * BLOCK_N // PAGE_SIZE",

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.attention import split_kv
+from tests.harness.poison import Poison
 from tests.mutations import Mutation
-from tests.snippets.attention.caches import with_lengths
+from tests.snippets.attention.caches import check_that_launches_wait, with_lengths
 from tests.snippets.attention.cases import (
     AttentionTests,
     for_heads_of,
@@ -128,6 +129,14 @@ def test_one_query_for_each_head(
     check(q, k, v, [90, 33], check_accuracy)
 
 
+@pytest.mark.parametrize("seq_q", [1, 2, 5])
+def test_few_queries_with_a_causal_mask(
+    seq_q: int, device: str, check_accuracy: Callable
+) -> None:
+    q, k, v = qkv((2, 4), (2, 2), seq_q, 60, 16, torch.float32, device)
+    check(q, k, v, [60, 3], check_accuracy, causal=True)
+
+
 @pytest.mark.parametrize("splits", [1, 2, 6, 20])
 def test_a_part_of_minus_inf(
     splits: int, device: str, check_accuracy: Callable
@@ -215,16 +224,32 @@ def test_decoding(
     check(q, k, v, lengths, check_accuracy, splits=None, block_n=None)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("splits", [1, 16])
+def test_launches_wait_for_each_other(
+    splits: int, device: str, poisoned: Poison
+) -> None:
+    # With so large a scale each output is a row of v, and another one each time.
+    q, k, v = qkv((1, 8), (1, 4), 1, 8000, 128, torch.float16, device)
+    check_that_launches_wait(
+        lambda q: split_kv.attention(q, k, v, scale=10.0, splits=splits)[0], q, poisoned
+    )
+
+
 MUTATIONS = [
     # The part of a program.
-    Mutation("first = split * part", "first = 0", "every part begins at the first key"),
-    Mutation("tl.minimum(first + part, keys)", "first + part", "keys behind the last"),
-    Mutation("tl.minimum(first + part, keys)", "keys", "parts that overlap"),
     Mutation(
-        "tl.cdiv(tl.cdiv(keys, BLOCK_N), splits)",
-        "(tl.cdiv(keys, BLOCK_N) // splits)",
-        "the last tiles belong to nobody",
+        "range(split * BLOCK_N,", "range(0,", "every part begins at the first key"
     ),
+    Mutation("last, splits * BLOCK_N):", "last, BLOCK_N):", "parts that overlap"),
+    Mutation(
+        "last, splits * BLOCK_N):",
+        "last - BLOCK_N + 1, splits * BLOCK_N):",
+        "the last keys belong to nobody",
+    ),
+    Mutation("last = keys\n", "last = seq_k\n", "keys behind the last"),
+    Mutation("l_i * alpha[:, None] + l_new", "l_i + l_new", "the sum is not rescaled"),
+    Mutation("causal and seq_q > 1", "causal and seq_q > 2", "two queries see all"),
     Mutation(
         "tl.minimum(tl.maximum(tl.load(seq_lens_ptr + batch), 0), seq_k)",
         "tl.maximum(tl.load(seq_lens_ptr + batch), 0)",

@@ -78,6 +78,15 @@ class TestBackward:
         x, dy = (normal(2, 130, torch.float32, device, seed=seed) for seed in (0, 1))
         self.check(x, dy, check_accuracy, block_cols)
 
+    @pytest.mark.parametrize("rows", [7, 16, 33])
+    def test_several_rows_to_a_program(
+        self, rows: int, device: str, guarded: Callable, check_accuracy: Callable
+    ) -> None:
+        # 16 rows of 64 columns to a program, and a row has several such tiles.
+        x = normal(rows, 150, torch.float32, device)
+        dy = guarded(normal(rows, 150, torch.float32, device, seed=1))
+        self.check(x, dy, check_accuracy)
+
     @pytest.mark.parametrize("layout", LAYOUTS)
     @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
     def test_every_layout_of_dy(
@@ -208,22 +217,50 @@ def test_the_reference_is_the_gradient(device: str) -> None:
 MUTATIONS = [
     Mutation("delta = (y * dy).sum(", "delta = dy.sum(", "the reference forgets y"),
     Mutation("return y * (dy - delta)", "return y * dy", "the reference forgets delta"),
-    Mutation("other=0.0).to(COMPUTE)", "other=1.0).to(COMPUTE)", "a tail of ones", 2),
-    Mutation("dy_ptr += row * stride_dyr", "dy_ptr += row * cols", "dy contiguous"),
-    Mutation("dy_ptr += row * stride_dyr", "dy_ptr += row * stride_yr", "y's stride"),
-    Mutation("(last + offs) * stride_dyc", "(last + offs)", "dy's column stride"),
-    Mutation("(start + offs) * stride_dyc", "(start + offs)", "dy's columns", 2),
-    Mutation("delta += tl.sum(y * dy, axis=0)", "pass", "the last tile alone in delta"),
+    Mutation(" mask, other=0.0)", " mask, other=1.0)", "a tail of ones", 2),
     Mutation(
-        "delta = tl.sum(y_last * dy_last, axis=0)",
-        "delta = 0.0",
+        "* stride_dyc, mask, other=0.0)", "* stride_dyc, mask, other=1e9)", "dy: a tail"
+    ),
+    Mutation(
+        "dy_ptr += offs_r * stride_dyr", "dy_ptr += offs_r * cols", "dy contiguous"
+    ),
+    Mutation(
+        "dy_ptr += offs_r * stride_dyr", "dy_ptr += offs_r * stride_yr", "y's stride"
+    ),
+    Mutation("(last + offs_c) * stride_dyc", "(last + offs_c)", "dy's column stride"),
+    Mutation("(start + offs_c) * stride_dyc", "(start + offs_c)", "dy's columns", 2),
+    Mutation("delta += tl.sum(", "tl.sum(", "the last tile alone in delta"),
+    Mutation(
+        "delta = tl.sum(y_last * dy_last, axis=1, keep_dims=True)",
+        "delta = tl.zeros((BLOCK_ROWS, 1), COMPUTE)",
         "the last tile not in delta",
     ),
     Mutation("y_last * (dy_last - delta)", "y_last * dy_last", "no delta at the end"),
-    Mutation("y * (dy - delta))", "y * dy)", "no delta in the tiles before"),
-    Mutation("(dy_last - delta), mask)", "(dy_last - delta))", "a store without mask"),
     Mutation(
-        "mask = last + offs < cols", "mask = last + offs <= cols", "a column too many"
+        "dx = y * (dy - delta)\n", "dx = y * dy\n", "no delta in the tiles before"
+    ),
+    Mutation(
+        "last + offs_c, dx, mask, cache", "last + offs_c, dx, mask_r, cache", "a tail"
+    ),
+    Mutation(
+        "start + offs_c, dx, mask_r, cache",
+        "start + offs_c, dx, cache",
+        "rows that are not, in the tiles before",
+    ),
+    Mutation(
+        "tl.program_id(0).to(tl.int64) * BLOCK_ROWS",
+        "tl.program_id(0).to(tl.int64)",
+        "programs that overlap",
+    ),
+    Mutation("mask_r = offs_r < rows", "mask_r = offs_r <= rows", "a row too many"),
+    Mutation("(last + offs_c < cols)", "(last + offs_c <= cols)", "a column too many"),
+    Mutation(
+        "triton.cdiv(rows, block_rows)", "rows // block_rows", "rows without a program"
+    ),
+    Mutation(
+        "tl.program_id(0).to(tl.int64) * BLOCK_ROWS",
+        "tl.program_id(0) * BLOCK_ROWS",
+        "rows in 32 bits",
     ),
     Mutation(
         "tl.float64 if y.dtype == torch.float64 else tl.float32",
