@@ -42,21 +42,18 @@ class Poison:
         self.broken: list[str] = []
         self._finalizers: list[weakref.finalize] = []
         self._empty = torch.empty
-        self._originals = [
-            (owner, name, getattr(owner, name))
-            for owner, name in (
-                (torch, "empty"),
-                (torch, "empty_like"),
-                (torch, "empty_strided"),
-                (torch.Tensor, "new_empty"),
-                (torch.Tensor, "new_empty_strided"),
-            )
-        ]
+        self._lifted = False
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
         """Patch the functions that allocate without writing."""
-        for owner, name, allocate in self._originals:
-            patch.setattr(owner, name, self._poisoned(allocate))
+        for owner, name in (
+            (torch, "empty"),
+            (torch, "empty_like"),
+            (torch, "empty_strided"),
+            (torch.Tensor, "new_empty"),
+            (torch.Tensor, "new_empty_strided"),
+        ):
+            patch.setattr(owner, name, self._poisoned(getattr(owner, name)))
 
     @contextmanager
     def lifted(self) -> Iterator[None]:
@@ -65,10 +62,11 @@ class Poison:
         To fill a tensor is a launch too: with it, no launch of a kernel directly
         follows another.
         """
-        with pytest.MonkeyPatch.context() as patch:
-            for owner, name, allocate in self._originals:
-                patch.setattr(owner, name, allocate)
+        self._lifted = True
+        try:
             yield
+        finally:
+            self._lifted = False
 
     def check(self) -> list[str]:
         """Look at the guards of all tensors still alive; the messages so far."""
@@ -79,7 +77,7 @@ class Poison:
 
     def _poisoned(self, allocate: Callable[..., torch.Tensor]) -> Callable:
         def poisoned(*args: object, **kwargs: object) -> torch.Tensor:
-            if kwargs.get("out") is not None:
+            if self._lifted or kwargs.get("out") is not None:
                 return allocate(*args, **kwargs)
             pinned = kwargs.pop("pin_memory", False)
             shape = allocate(*args, **{**kwargs, "device": "meta"})
