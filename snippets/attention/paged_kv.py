@@ -8,19 +8,6 @@ import triton
 import triton.language as tl
 
 
-# --8<-- [start:overlap]
-@triton.jit
-def wait_for_the_launch_before(OVERLAP: tl.constexpr):
-    """Nothing of the launches before may be read, and nothing written, above this."""
-    if OVERLAP:
-        # The next launch may take its places now. It waits for all of this one.
-        tl.extra.cuda.gdc_launch_dependents()
-        tl.extra.cuda.gdc_wait()
-
-
-# --8<-- [end:overlap]
-
-
 # --8<-- [start:kernel]
 @triton.jit
 def attention_kernel(
@@ -81,8 +68,15 @@ def attention_kernel(
     # --8<-- [line:pack]
     offs_m, offs_h = (rows // GROUP).to(tl.int64), rows % GROUP
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
-    # --8<-- [line:wait]
-    wait_for_the_launch_before(OVERLAP)
+    # --8<-- [start:overlap]
+    if OVERLAP:
+        # The next launch may take its places now. It waits for all of this one.
+        # --8<-- [line:release]
+        tl.extra.cuda.gdc_launch_dependents()
+        # Nothing of the launches before may be read above, and nothing written.
+        # --8<-- [line:wait]
+        tl.extra.cuda.gdc_wait()
+    # --8<-- [end:overlap]
     # --8<-- [line:load_q]
     q = tl.load(
         q_ptr
@@ -208,7 +202,9 @@ def merge_kernel(
     offs_s = tl.arange(0, BLOCK_S).to(tl.int64)
     offs_d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     mask_s, mask_d = offs_s < splits, offs_d < HEAD_DIM
-    wait_for_the_launch_before(OVERLAP)
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     row_s = offs_s * rows + row
     lse_s = tl.load(lse_parts_ptr + row_s, mask_s, other=float("-inf"))
     o_s = tl.load(
@@ -405,7 +401,7 @@ def attention(
         tiles = triton.cdiv(max_pages * page_size, block_n)
         splits = choose_splits(blocks * batch * kv_heads, tiles, slots)
 
-    # From Hopper on, a launch may begin to start while the one before it ends.
+    # From Hopper on, a launch may take its places before the one before it ends.
     hopper = q.is_cuda and torch.cuda.get_device_capability(q.device) >= (9, 0)
     overlap = {"OVERLAP": False}
     if hopper and not torch.version.hip:
@@ -456,7 +452,7 @@ def attention(
             HEAD_DIM=head_dim,
             BLOCK_S=triton.next_power_of_2(splits),
             BLOCK_D=32,
-            num_warps=1,
+            num_warps=1 if splits <= 128 else 2,  # more parts, more registers
             **overlap,
         )
     return o, lse

@@ -8,17 +8,22 @@ import triton
 import triton.language as tl
 
 
-# --8<-- [start:overlap]
+# --8<-- [start:prefetch]
 @triton.jit
-def wait_for_the_launch_before(OVERLAP: tl.constexpr):
-    """Nothing of the launches before may be read, and nothing written, above this."""
-    if OVERLAP:
-        # The next launch may take its places now. It waits for all of this one.
-        tl.extra.cuda.gdc_launch_dependents()
-        tl.extra.cuda.gdc_wait()
+def prefetch(ptrs, mask):
+    """A hint: bring the lines of memory at these addresses to the L2 cache."""
+    tl.inline_asm_elementwise(
+        "{ .reg .pred p; setp.ne.b32 p, $2, 0;"
+        " @p prefetch.global.L2 [$1]; mov.b32 $0, 0; }",
+        constraints="=r,l,r",  # a result (it is not used), addresses, the mask
+        args=[ptrs, mask.to(tl.int32)],
+        dtype=tl.int32,
+        is_pure=False,
+        pack=1,
+    )
 
 
-# --8<-- [end:overlap]
+# --8<-- [end:prefetch]
 
 
 # --8<-- [start:kernel]
@@ -77,8 +82,24 @@ def attention_kernel(
     # --8<-- [line:pack]
     offs_m, offs_h = (rows // GROUP).to(tl.int64), rows % GROUP
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
-    # --8<-- [line:wait]
-    wait_for_the_launch_before(OVERLAP)
+    # --8<-- [start:overlap]
+    if OVERLAP:
+        # The next launch may take its places now. It waits for all of this one.
+        # --8<-- [line:release]
+        tl.extra.cuda.gdc_launch_dependents()
+        # The keys of the first tile; an address for each line of 128 bytes.
+        LINE: tl.constexpr = 1024 // k_ptr.dtype.element_ty.primitive_bitwidth
+        offs_n = (split * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
+        lines = tl.arange(0, (BLOCK_D + LINE - 1) // LINE).to(tl.int64) * LINE
+        # --8<-- [line:prefetch]
+        prefetch(
+            k_ptr + offs_n[:, None] * stride_kn + lines[None, :] * stride_kd,
+            mask=(offs_n[:, None] < seq_k) & (lines[None, :] < HEAD_DIM),
+        )
+        # Nothing of the launches before may be read above, and nothing written.
+        # --8<-- [line:wait]
+        tl.extra.cuda.gdc_wait()
+    # --8<-- [end:overlap]
     # --8<-- [line:load_q]
     q = tl.load(
         q_ptr
@@ -191,7 +212,9 @@ def merge_kernel(
     offs_s = tl.arange(0, BLOCK_S).to(tl.int64)
     offs_d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     mask_s, mask_d = offs_s < splits, offs_d < HEAD_DIM
-    wait_for_the_launch_before(OVERLAP)
+    if OVERLAP:
+        tl.extra.cuda.gdc_launch_dependents()
+        tl.extra.cuda.gdc_wait()
     row_s = offs_s * rows + row
     lse_s = tl.load(lse_parts_ptr + row_s, mask_s, other=float("-inf"))
     o_s = tl.load(
@@ -376,7 +399,7 @@ def attention(
         tiles = triton.cdiv(seq_k, block_n)
         splits = choose_splits(blocks * batch * kv_heads, tiles, slots)
 
-    # From Hopper on, a launch may begin to start while the one before it ends.
+    # From Hopper on, a launch may take its places before the one before it ends.
     hopper = q.is_cuda and torch.cuda.get_device_capability(q.device) >= (9, 0)
     overlap = {"OVERLAP": False}
     if hopper and not torch.version.hip:
@@ -424,7 +447,7 @@ def attention(
             HEAD_DIM=head_dim,
             BLOCK_S=triton.next_power_of_2(splits),
             BLOCK_D=32,
-            num_warps=1,
+            num_warps=1 if splits <= 128 else 2,  # more parts, more registers
             **overlap,
         )
     return o, lse

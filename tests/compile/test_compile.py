@@ -6,6 +6,7 @@ a loop, for instance.
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,11 +21,19 @@ SNIPPETS = sorted(
     if "@triton.jit" in path.read_text(encoding="utf-8")
 )
 
+# Loads, stores and atomics of memory that other launches see too.
+ACCESS = re.compile(r"\b(?:ld|st|atom|red)[.\w:]*\.global|\bcp\.async\.c[ag]\b")
 
-def cross_compile(*paths: Path) -> dict[str, dict[str, list[str] | str]]:
-    """What cross_compile.py says of these files, in a process of its own."""
+
+def cross_compile(
+    *paths: Path, cache: Path = ROOT / ".cache/triton"
+) -> dict[str, dict[str, list[str] | str]]:
+    """What cross_compile.py says of these files, in a process of its own.
+
+    What the compiler makes, it leaves in `cache`.
+    """
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    environment["TRITON_CACHE_DIR"] = str(ROOT / ".cache" / "triton")
+    environment["TRITON_CACHE_DIR"] = str(cache)
     program = Path(__file__).with_name("cross_compile.py")
     done = subprocess.run(
         [sys.executable, program, *paths],
@@ -61,3 +70,22 @@ def test_an_error_of_the_compiler_is_seen(tmp_path: Path) -> None:
     for launched in cross_compile(path)[str(path)].values():
         assert "m_i" in launched
         assert "type" in launched
+
+
+@pytest.mark.parametrize("name", ["split_kv", "paged_kv"])
+def test_nothing_is_read_before_the_launch_before_has_ended(
+    name: str, tmp_path: Path
+) -> None:
+    cross_compile(ROOT / f"snippets/attention/{name}.py", cache=tmp_path)
+    assembly = list(tmp_path.rglob("*.ptx"))
+    assert {path.stem for path in assembly} == {"attention_kernel", "merge_kernel"}
+    for path in assembly:
+        start, wait, rest = path.read_text(encoding="utf-8").partition(
+            "griddepcontrol.wait"
+        )
+        assert wait
+        assert ACCESS.search(rest)
+        assert not ACCESS.search(start)
+        # A prefetch is a hint: it shows nothing to the program.
+        keys_are_known = (name, path.stem) == ("split_kv", "attention_kernel")
+        assert ("prefetch.global.L2" in start) == keys_are_known

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from tests.harness.poison import Poison, under_memcheck
 
@@ -57,24 +59,55 @@ def paged(
     return *caches, table.to(k.device), seq_lens.to(k.device)
 
 
+@triton.jit
+def negate_kernel(x_ptr, size, BLOCK: tl.constexpr):
+    """x becomes -x; the launch after it may start before that."""
+    tl.extra.cuda.gdc_launch_dependents()
+    tl.extra.cuda.gdc_wait()
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < size)
+    tl.store(x_ptr + offs, -x, mask=offs < size)
+
+
 def check_that_launches_wait(
-    step: Callable[[torch.Tensor], torch.Tensor], q: torch.Tensor, poisoned: Poison
+    step: Callable[[torch.Tensor], torch.Tensor],
+    q: torch.Tensor,
+    k: torch.Tensor,
+    poisoned: Poison,
 ) -> None:
     """Each step asks with the output of the one before, and must find it complete.
 
     As one CUDA graph, nothing keeps the launches apart but what they do themselves.
+    First the steps follow each other at once, then another launch negates all keys
+    before each of them.
     """
     if under_memcheck():
         pytest.skip("memory for a CUDA graph comes from torch's cache")
+
+    def negate() -> None:
+        grid = (triton.cdiv(k.numel(), 1024),)
+        negate_kernel[grid](k, k.numel(), BLOCK=1024, launch_pdl=True)
+
+    def steps(first: Callable[[], object], last: Callable[[], object]) -> list:
+        chain = [q]
+        for _ in range(30):  # an even number: the keys are as before
+            first()
+            chain.append(step(chain[-1]))
+            last()
+        return chain
+
     with poisoned.lifted():
-        step(q)
-        graph, chain = torch.cuda.CUDAGraph(), [q]
-        with torch.cuda.graph(graph):
-            for _ in range(30):
-                chain.append(step(chain[-1]))
-        for _ in range(20):
-            graph.replay()
-        for before, after in pairwise(chain):
-            torch.cuda.synchronize()
-            assert not torch.equal(before, after), "a step that repeats hides a race"
-            assert torch.equal(step(before), after)
+        for first in (lambda: None, negate):
+            right = steps(first, torch.cuda.synchronize)
+            for before, after in pairwise(right):
+                assert not torch.equal(before, after), "a repeated step hides a race"
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                chain = steps(first, lambda: None)
+            for _ in range(20):
+                for o in chain[1:]:
+                    o.fill_(NAN)
+                graph.replay()
+                torch.cuda.synchronize()
+                for o, expected in zip(chain, right, strict=True):
+                    assert torch.equal(o, expected)

@@ -113,7 +113,7 @@ def test_every_block_size_and_number_of_parts(
     device: str, check_accuracy: Callable
 ) -> None:
     tensors = qkv((2, 2), (2, 1), 1, 150, 16, torch.float16, device)
-    for splits, block_n in ((1, 32), (8, 64), (12, 16), (None, 128), (None, None)):
+    for splits, block_n in ((1, 32), (8, 64), (200, 16), (None, 128), (None, None)):
         options = {"splits": splits, "block_n": block_n}
         check(*tensors, [150, 90], check_accuracy, **options)
 
@@ -316,6 +316,7 @@ def test_launches_wait_for_each_other(
     check_that_launches_wait(
         lambda q: paged_kv.attention(q, *cache, scale=10.0, splits=splits)[0],
         q,
+        cache[0],
         poisoned,
     )
 

@@ -156,6 +156,11 @@ def test_a_nan_reaches_every_part(splits: int, device: str) -> None:
     assert lse.isnan().all()
 
 
+def test_two_hundred_parts(device: str, check_accuracy: Callable) -> None:
+    q, k, v = qkv((1, 2), (1, 1), 1, 3200, 16, torch.float32, device)
+    check(q, k, v, [3190], check_accuracy, splits=200)
+
+
 def test_parts_far_apart(device: str, check_accuracy: Callable) -> None:
     # Scores of one part are 1000 above those of another: exp overflows without a shift.
     q, k, v = qkv((1, 2), (1, 1), 2, 90, 16, torch.float32, device)
@@ -232,7 +237,10 @@ def test_launches_wait_for_each_other(
     # With so large a scale each output is a row of v, and another one each time.
     q, k, v = qkv((1, 8), (1, 4), 1, 8000, 128, torch.float16, device)
     check_that_launches_wait(
-        lambda q: split_kv.attention(q, k, v, scale=10.0, splits=splits)[0], q, poisoned
+        lambda q: split_kv.attention(q, k, v, scale=10.0, splits=splits)[0],
+        q,
+        k,
+        poisoned,
     )
 
 
