@@ -57,6 +57,22 @@ def float8(module: ModuleType, x: torch.Tensor) -> Any:
     return module.attention(x, x, v.as_subclass(OnGpu), scale, scale, scale)
 
 
+def split_kv(module: ModuleType, x: torch.Tensor) -> Any:
+    """Many queries; then one for each head, against caches of some lengths."""
+    module.attention(x, x, x, causal=True, splits=2)
+    q, k = x.new_zeros(2, 8, 1, 128), x.new_zeros(2, 2, 300, 128)
+    return module.attention(q, k, k, seq_lens=ends(k), splits=2)
+
+
+def paged_kv(module: ModuleType, x: torch.Tensor) -> Any:
+    """The same in pages of 48 and 16 keys."""
+    table, lengths = ends(x)[:, None], ends(x)
+    k = x.transpose(1, 2)
+    module.attention(x, k, k, table, lengths, causal=True, splits=2)
+    q, k = x.new_zeros(2, 8, 1, 128), x.new_zeros(3, 16, 2, 128)
+    return module.attention(q, k, k, table, lengths, splits=2)
+
+
 # How to call a file whose function is not softmax(x).
 CALLS: dict[str, Callable[[ModuleType, torch.Tensor], Any]] = {
     "vector_add": lambda module, x: module.add(x[0], x[0]),
@@ -81,10 +97,8 @@ CALLS: dict[str, Callable[[ModuleType, torch.Tensor], Any]] = {
     "varlen": lambda module, x: module.attention(
         *(x.flatten(0, 1),) * 3, *(ends(x),) * 2, causal=True
     ),
-    "split_kv": lambda module, x: module.attention(x, x, x, causal=True, splits=2),
-    "paged_kv": lambda module, x: module.attention(
-        x, *(x.transpose(1, 2),) * 2, ends(x)[:, None], ends(x), splits=2
-    ),
+    "split_kv": split_kv,
+    "paged_kv": paged_kv,
     "flash2_fp8": lambda module, x: float8(module, x),
     "wrong_small_block": lambda module, x: module.attention(x[0, 0], x[0, 0], x[0, 0]),
     "wrong_large_negative": lambda module, x: module.attention(
