@@ -1,5 +1,6 @@
 """Diagrams: inlined with ids of their own, and refused where they would not fit."""
 
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -17,6 +18,9 @@ SVG = """<?xml version="1.0"?>
   <text class="ink" font-size="14">Ω</text>
 </svg>
 """
+
+
+ASSETS = Path(__file__).parents[2] / "docs/assets"
 
 
 def figure(tmp_path: Path, text: str = SVG, prefix: str = "diagram-1-") -> ET.Element:
@@ -74,3 +78,12 @@ def test_faults(tmp_path: Path, old: str, new: str, reason: str) -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(DiagramError, match="No such file"):
         render(tmp_path / "none.svg", "p-")
+
+
+def test_every_class_of_a_diagram_is_in_a_stylesheet() -> None:
+    styles = "".join(p.read_text("utf-8") for p in ASSETS.glob("stylesheets/*.css"))
+    known = set(re.findall(r"\.([a-z][\w-]*)", styles))
+    for path in ASSETS.glob("diagrams/**/*.svg"):
+        for element in ET.parse(path).iter():
+            unknown = set(element.get("class", "").split()) - known
+            assert not unknown, f"{path.name}: {unknown}"
