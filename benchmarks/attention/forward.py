@@ -58,7 +58,6 @@ def measured(
     others: Mapping[str, Maker],
     qkv: list[torch.Tensor],
     causal: bool,
-    captured: bool = False,
 ) -> list[dict[str, Any]]:
     """The entries of one shape, with their FLOPs."""
     batch, heads, seq, head_dim = qkv[0].shape
@@ -66,8 +65,7 @@ def measured(
     shape |= {"batch": batch, "heads": heads}
     count = flops(batch, heads, seq, head_dim, causal)
     check = partial(check_rows, *qkv, causal)
-    timed = (lambda call: timing.graph([partial(call, *qkv)])) if captured else None
-    found = measure(run, part, shape, own, others, qkv, check, timed)
+    found = measure(run, part, shape, own, others, qkv, check)
     return [
         entry | {"flops": count, "flops_per_second": count / entry["seconds"]}
         for entry in found
@@ -96,17 +94,14 @@ def forward(run: Run, matmul: float) -> None:
 
 
 def head(run: Run) -> None:
-    """Every shape of the part `head`: one head, calls captured in graphs.
-
-    A call is short here: without a graph it would be Python's time.
-    """
+    """Every shape of the part `head`: one head."""
     flash = kernels.BACKENDS["sdpa-flash"]
     for head_dim in HEAD_DIMS_OF_ONE:
         for seq in SEQS:
             own = kernels.published("head", seq)
             others = {"sdpa-flash": partial(kernels.sdpa, flash)}
             qkv = inputs(1, 1, seq, head_dim)
-            entries = measured(run, "head", own, others, qkv, False, captured=True)
+            entries = measured(run, "head", own, others, qkv, False)
             run.add("head", entries, tflops)
 
 

@@ -42,9 +42,10 @@ def measure(
         peers: how to make each peer; making one may fail too.
         inputs: q, k and v.
         check: raises Wrong if the result is.
-        timed: what is timed of a kernel, if it is not one call on the inputs.
+        timed: what is timed of a kernel, if not one call on the inputs in a CUDA graph:
+            without one, a short call would be Python's time.
     """
-    timed = timed or (lambda call: partial(call, *inputs))
+    timed = timed or (lambda call: timing.graph([partial(call, *inputs)]))
     calls: dict[str, Callable[[], object]] = {}
     launches: dict[str, Any] = {}
     makers = {name: partial(lambda call: call, call) for name, call in own.items()}

@@ -45,8 +45,8 @@ def attention_kernel(
         mask=mask_m,
         other=0.0,
     )  # [BLOCK_M, BLOCK_D]
-    # --8<-- [line:load_state]
     o_ptrs = o_ptr + offs_m[:, None] * stride_om + offs_d[None, :] * stride_od
+    # --8<-- [line:load_state]
     o = tl.load(o_ptrs, mask=mask_m, other=0.0)  # [BLOCK_M, BLOCK_D], float32
     m_i = tl.load(m_ptr + offs_m, mask=offs_m < seq_q, other=float("-inf"))
     l_i = tl.load(l_ptr + offs_m, mask=offs_m < seq_q, other=0.0)

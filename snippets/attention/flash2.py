@@ -101,8 +101,9 @@ def attention_kernel(
         shift = tl.where(m_new == float("-inf"), 0.0, m_new)
         # --8<-- [line:weights]
         p = tl.exp(s - shift[:, None])
-        # --8<-- [line:sum]
+        # --8<-- [line:alpha]
         alpha = tl.exp(m_i - shift)
+        # --8<-- [line:sum]
         l_i = l_i * alpha + tl.sum(p, axis=1)
         # --8<-- [line:output]
         acc = acc * alpha[:, None]

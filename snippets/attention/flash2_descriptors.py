@@ -44,7 +44,7 @@ def fitting(configs, named_args, **kwargs):
     """The configurations whose tiles of q, k and v fit into shared memory."""
     device = torch.cuda.current_device()
     gpu = triton.runtime.driver.active.utils.get_device_properties(device)
-    itemsize = named_args["q_desc"].base.element_size()
+    itemsize = kwargs["ITEMSIZE"]
     if itemsize == 4:  # exact products of large float32 tiles compile for minutes
         return configs[:1]
     row = kwargs["BLOCK_D"] * itemsize
@@ -63,7 +63,7 @@ def fitting(configs, named_args, **kwargs):
 # --8<-- [start:kernel]
 @triton.autotune(
     configs=CONFIGS[:1] if triton.knobs.runtime.interpret else CONFIGS,
-    key=["BLOCK_D", "CAUSAL"],
+    key=["BLOCK_D", "CAUSAL", "ITEMSIZE"],
     prune_configs_by={"early_config_prune": fitting},
 )
 @triton.jit
@@ -81,13 +81,14 @@ def attention_kernel(
     BLOCK_D: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr,
+    ITEMSIZE: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
     # --8<-- [start:offsets]
     # Which batch and head. Descriptors compute addresses in 64 bits by themselves.
-    # --8<-- [line:batch]
     blocks = tl.cdiv(seq_q, BLOCK_M)
+    # --8<-- [line:batch]
     batch = tl.program_id(0) // blocks // heads
     head = tl.program_id(0) // blocks % heads
     # --8<-- [line:group]
@@ -285,6 +286,7 @@ def attention(
         BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
         INPUT_PRECISION=input_precision,
         CAUSAL=causal,
+        ITEMSIZE=q.element_size(),  # the autotuner sees no dtype in a descriptor
     )
     return o, lse
 

@@ -44,7 +44,7 @@ def fitting(configs, named_args, **kwargs):
     """The configurations whose tiles of q, k and v fit into shared memory."""
     device = torch.cuda.current_device()
     gpu = triton.runtime.driver.active.utils.get_device_properties(device)
-    itemsize = named_args["q_desc"].base.element_size()
+    itemsize = kwargs["ITEMSIZE"]
     if itemsize == 4:  # exact products of large float32 tiles compile for minutes
         return configs[:1]
     row = kwargs["BLOCK_D"] * itemsize
@@ -63,7 +63,7 @@ def fitting(configs, named_args, **kwargs):
 # --8<-- [start:kernel]
 @triton.autotune(
     configs=CONFIGS[:1] if triton.knobs.runtime.interpret else CONFIGS,
-    key=["BLOCK_D", "CAUSAL"],
+    key=["BLOCK_D", "CAUSAL", "ITEMSIZE"],
     prune_configs_by={"early_config_prune": fitting},
 )
 @triton.jit
@@ -82,6 +82,7 @@ def attention_kernel(
     BLOCK_D: tl.constexpr,
     INPUT_PRECISION: tl.constexpr,
     CAUSAL: tl.constexpr,
+    ITEMSIZE: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
 ):
@@ -95,6 +96,7 @@ def attention_kernel(
         batch_head, block = tile // blocks, tile % blocks
         if CAUSAL:
             # The last block of each head works longest: those of all heads go first.
+            # --8<-- [line:order_causal]
             batch_head, block = tile % batch_heads, blocks - 1 - tile // batch_heads
         # Which batch and head. Descriptors compute addresses in 64 bits by themselves.
         # --8<-- [line:batch]
@@ -299,6 +301,7 @@ def attention(
         BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
         INPUT_PRECISION=input_precision,
         CAUSAL=causal,
+        ITEMSIZE=q.element_size(),  # the autotuner sees no dtype in a descriptor
     )
     return o, lse
 

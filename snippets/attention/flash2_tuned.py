@@ -95,8 +95,8 @@ def attention_kernel(
 ):
     # --8<-- [start:offsets]
     # Which batch and head: int64, because their offsets may pass 2^31.
-    # --8<-- [line:batch]
     blocks = tl.cdiv(seq_q, BLOCK_M)
+    # --8<-- [line:batch]
     batch = (tl.program_id(0) // blocks // heads).to(tl.int64)
     head = (tl.program_id(0) // blocks % heads).to(tl.int64)
     # --8<-- [line:group]
@@ -110,9 +110,9 @@ def attention_kernel(
     # --8<-- [end:offsets]
 
     # --8<-- [start:setup]
-    # --8<-- [line:outer]
     block = tl.program_id(0) % blocks
     # The last block of a causal head works longest: it goes first.
+    # --8<-- [line:outer]
     start_m = (blocks - 1 - block if CAUSAL else block) * BLOCK_M
     offs_m = (start_m + tl.arange(0, BLOCK_M)).to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
@@ -171,8 +171,9 @@ def attention_kernel(
             shift = tl.where(m_new == float("-inf"), 0.0, m_new)
             # --8<-- [line:weights]
             p = tl.exp2(s * scale_log2 - shift[:, None])
-            # --8<-- [line:sum]
+            # --8<-- [line:alpha]
             alpha = tl.exp2(m_i - shift)
+            # --8<-- [line:sum]
             l_i = l_i * alpha + tl.sum(p, axis=1)
             # --8<-- [line:output]
             acc = acc * alpha[:, None]

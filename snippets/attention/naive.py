@@ -47,10 +47,10 @@ def scores(
     scale = head_dim**-0.5 if scale is None else scale
     # --8<-- [line:scores]
     s = q @ k.mT * scale
-    # --8<-- [line:causal]
     if causal:
         seq_q, seq_k = s.shape[-2:]
         seen = torch.ones(seq_q, seq_k, dtype=torch.bool, device=q.device)
+        # --8<-- [line:causal]
         s = s.where(seen.tril(seq_k - seq_q), float("-inf"))
     return s
 

@@ -91,6 +91,11 @@ MUTATIONS = [
     *LAUNCH_MUTATIONS,
     *refusal_mutations(4),
     *HEAD_REFUSAL_MUTATIONS,
+    Mutation(
+        "kv_head = head // group",
+        "kv_head = head % (heads // group)",
+        "heads dealt out in turn",
+    ),
     Mutation("batch * heads > 65535", "False", "a grid too high for the GPU"),
     Mutation('("ieee", "tf32")', '("ieee", "tf32", None)', "no precision"),
 ]

@@ -14,7 +14,7 @@ from tests.snippets.attention.cases import (
     qkv,
     reference,
 )
-from tests.snippets.attention.tuning import tuned_to, with_blocks
+from tests.snippets.attention.tuning import tuned_at, tuned_to, with_blocks
 
 
 class TestFlash2Descriptors(AttentionTests):
@@ -50,6 +50,11 @@ class TestFlash2Descriptors(AttentionTests):
             self.run(*inputs)
 
 
+def test_each_size_of_element_is_tuned(device: str) -> None:
+    sizes = [torch.float16, torch.float32]
+    assert tuned_at(flash2_descriptors, 2 * sizes, device) == sizes
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_what_the_autotuner_chooses(
@@ -64,6 +69,11 @@ def test_what_the_autotuner_chooses(
 
 # What the rung changes; the rest is that of the rungs before, and so are its mutations.
 MUTATIONS = [
+    Mutation(
+        'key=["BLOCK_D", "CAUSAL", "ITEMSIZE"]',
+        'key=["BLOCK_D", "CAUSAL"]',
+        "one choice for elements of any size",
+    ),
     Mutation(
         'named_args[f"BLOCK_{rows}"]',
         'named_args["BLOCK_M"]',

@@ -17,7 +17,7 @@ from tests.snippets.attention.cases import (
     qkv,
     reference,
 )
-from tests.snippets.attention.tuning import tuned_to, with_blocks
+from tests.snippets.attention.tuning import tuned_at, tuned_to, with_blocks
 
 
 class TestFlash2Persistent(AttentionTests):
@@ -91,6 +91,11 @@ def test_causal_work_is_dealt_out_evenly(
     assert max(visits.values()) - min(visits.values()) <= 8
 
 
+def test_each_size_of_element_is_tuned(device: str) -> None:
+    sizes = [torch.float16, torch.float32]
+    assert tuned_at(flash2_persistent, 2 * sizes, device) == sizes
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("head_dim", [64, 128, 256])
 def test_what_the_autotuner_chooses(
@@ -110,6 +115,11 @@ STATE = """\
 """
 # What the rung changes; the rest is that of the rungs before, and so are its mutations.
 MUTATIONS = [
+    Mutation(
+        'key=["BLOCK_D", "CAUSAL", "ITEMSIZE"]',
+        'key=["BLOCK_D", "CAUSAL"]',
+        "one choice for elements of any size",
+    ),
     Mutation(
         "blocks * batch_heads, tl.num_programs(0)",
         "blocks * batch_heads, 10**9",

@@ -14,7 +14,7 @@ from tests.snippets.attention.cases import (
     qkv,
     reference,
 )
-from tests.snippets.attention.tuning import tuned_to, with_blocks
+from tests.snippets.attention.tuning import tuned_at, tuned_to, with_blocks
 
 
 class TestFlash2Tuned(AttentionTests):
@@ -27,6 +27,11 @@ class TestFlash2Tuned(AttentionTests):
         {},
     )
     refused: ClassVar = {"input_precision": ("bf16x3", "TF32", None)}
+
+
+def test_each_size_of_element_is_tuned(device: str) -> None:
+    sizes = [torch.float16, torch.float32]
+    assert tuned_at(flash2_tuned, 2 * sizes, device) == sizes
 
 
 @pytest.mark.gpu

@@ -4,7 +4,7 @@ The autotuner times every configuration once for each dtype and head_dim, and co
 it first: too long for every test, and its choice would change what a test tries.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from types import ModuleType
 from typing import Any
@@ -50,3 +50,34 @@ def tuned_to(module: ModuleType, *tensors: torch.Tensor, **options: Any) -> Any:
     kernel = module.attention_kernel
     kernel.cache.clear()
     return module.attention(*tensors, **options), kernel.best_config
+
+
+def tuned_at(
+    module: ModuleType, dtypes: Iterable[torch.dtype], device: str
+) -> list[torch.dtype]:
+    """At which of these calls the autotuner times configurations. Nothing is launched.
+
+    The choice for one dtype may not fit into shared memory for another.
+    """
+    kernel = module.attention_kernel
+    timed: list[triton.Config] = []
+    found = []
+
+    def bench(*_: object, config: triton.Config, **__: object) -> float:
+        timed.append(config)
+        return 1.0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "configs", module.CONFIGS[:2])
+        patch.setattr(kernel, "cache", {})
+        patch.setattr(kernel, "early_config_prune", lambda configs, *_, **__: configs)
+        patch.setattr(kernel, "_bench", bench)
+        patch.setattr(kernel.fn, "run", lambda *_, **__: None)
+        for dtype in dtypes:
+            x = torch.zeros((1, 1, 16, 16), dtype=dtype, device=device)
+            module.attention(x, x, x)
+            if timed:
+                assert timed == module.CONFIGS[:2]
+                found.append(dtype)
+            timed.clear()
+    return found
