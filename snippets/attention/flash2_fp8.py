@@ -23,8 +23,11 @@ def quantise(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             of each head is the largest of the format, 448.
         scale: [batch, heads], float32. x is about x8 * scale.
     """
+    if x.numel() == 0:  # no value is the largest
+        return x.to(torch.float8_e4m3fn), x.new_ones(x.shape[:2], dtype=torch.float32)
     scale = x.float().abs().amax(dim=(2, 3)) / 448
-    scale = torch.where(scale == 0, 1.0, scale)
+    # Not 0, and not so small that it has lost digits.
+    scale = scale.clamp(min=torch.finfo(torch.float32).tiny)
     x8 = (x.float() / scale[:, :, None, None]).to(torch.float8_e4m3fn)
     return x8, scale
 
