@@ -54,14 +54,14 @@ status: $(INSTALLED)  ## a table: snippet, pages, tests, interpreter, GPU record
 gpu memcheck bench: export PATH := $(MACHINE)
 
 gpu:  ## run the snippets' tests on this machine's GPU and record them
-	@$(PYTHON) $(NEEDS) "make $@" torch triton pytest hypothesis
+	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis
 	ls tests/snippets/*/test_*.py | \
 		xargs -P 10 -I MODULE $(PYTHON) -m pytest -q MODULE --record
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
 	@command -v compute-sanitizer >/dev/null || { echo "make $@: compute-sanitizer is" \
 		"not on the path; it comes with the CUDA toolkit" >&2; exit 1; }
-	@$(PYTHON) $(NEEDS) "make $@" torch triton pytest hypothesis
+	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis
 	@# A process for each module: what the sanitizer keeps would fill the GPU.
 	ls tests/snippets/*/test_*.py | PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 12 -n 1 \
 		compute-sanitizer --tool memcheck --error-exitcode 9 \
@@ -69,7 +69,7 @@ memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernel
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it
-	@$(PYTHON) $(NEEDS) "make $@" torch triton
+	@$(PYTHON) $(NEEDS) "make $@" torch triton pytest
 	$(PYTHON) -m benchmarks.softmax
 	$(PYTHON) -m benchmarks.attention
 

@@ -19,8 +19,8 @@ def quantise(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         x: [batch, heads, rows, cols], a floating dtype.
 
     Returns:
-        x8: [batch, heads, rows, cols], float8_e4m3fn, strides as x. The largest value
-            of each head is the largest of the format, 448.
+        x8: [batch, heads, rows, cols], float8_e4m3fn, dense, in x's order of axes. The
+            largest value of each head is the largest of the format, 448.
         scale: [batch, heads], float32. x is about x8 * scale.
     """
     if x.numel() == 0:  # no value is the largest
@@ -116,6 +116,9 @@ def attention_kernel(
     row_kv = batch * (heads // group) + kv_head
     scale_log2 *= tl.load(q_scale_ptr + batch * heads + head)
     scale_log2 *= tl.load(k_scale_ptr + row_kv)
+    # Two tiny factors may leave nothing, and 0 * -inf is NaN.
+    # --8<-- [line:not_zero]
+    scale_log2 = tl.where(scale_log2 == 0.0, 1e-38, scale_log2)
     v_scale = tl.load(v_scale_ptr + row_kv)
     # --8<-- [end:offsets]
 
@@ -303,8 +306,8 @@ def attention(
     check(q, k, v, scales)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
-    if not 0 < scale < math.inf:
-        raise ValueError(f"scale is {scale}; it must be positive and finite")
+    if not 2.0**-126 <= scale < 2.0**127:
+        raise ValueError(f"scale is {scale}; it must be positive and finite in float32")
 
     o = torch.empty(q.shape, dtype=torch.bfloat16, device=q.device)
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)

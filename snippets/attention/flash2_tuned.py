@@ -277,8 +277,8 @@ def attention(
     check(q, k, v)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
-    if not 0 < scale < math.inf:
-        raise ValueError(f"scale is {scale}; it must be positive and finite")
+    if not 2.0**-126 <= scale < 2.0**127:
+        raise ValueError(f"scale is {scale}; it must be positive and finite in float32")
     if input_precision not in ("ieee", "tf32"):
         raise ValueError(
             f"input_precision is {input_precision!r}; it must be 'ieee' or 'tf32'"

@@ -36,6 +36,7 @@ def attention_kernel(
     seq_q,
     pages,
     max_pages,
+    seq_k,
     PAGE_SIZE: tl.constexpr,
     GROUP: tl.constexpr,
     HEAD_DIM: tl.constexpr,
@@ -66,7 +67,7 @@ def attention_kernel(
     start_m = tl.program_id(0) * BLOCK_M
     rows = start_m + tl.arange(0, BLOCK_M)
     # --8<-- [line:pack]
-    offs_m, offs_h = (rows // GROUP).to(tl.int64), rows % GROUP
+    offs_m, offs_h = (rows // GROUP).to(tl.int64), (rows % GROUP).to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
     # --8<-- [start:overlap]
     if OVERLAP:
@@ -97,9 +98,7 @@ def attention_kernel(
 
     # --8<-- [start:loop]
     # --8<-- [line:seq_lens]
-    keys = tl.minimum(
-        tl.maximum(tl.load(seq_lens_ptr + batch), 0), max_pages * PAGE_SIZE
-    )
+    keys = tl.minimum(tl.maximum(tl.load(seq_lens_ptr + batch), 0), seq_k)
     last = keys
     if CAUSAL:
         # --8<-- [line:last]
@@ -367,6 +366,8 @@ def attention(
     check(q, k, v, block_table, seq_lens)
     (batch, heads, seq_q, head_dim), (pages, page_size, kv_heads, _) = q.shape, k.shape
     max_pages = block_table.shape[1] if pages else 0
+    # However wide the table, a sequence has fewer keys than an int32 can count.
+    seq_k = min(max_pages * page_size, 2**31 - 1)
     scale = head_dim**-0.5 if scale is None else scale
     if not math.isfinite(scale):
         raise ValueError(f"scale is {scale}; it must be finite")
@@ -398,13 +399,13 @@ def attention(
         fitting = shared // (7 * block_d * q.element_size())
         block_n = min(256, 1 << max(4, fitting.bit_length() - 1))
     if splits is None:
-        tiles = triton.cdiv(max_pages * page_size, block_n)
+        tiles = triton.cdiv(seq_k, block_n)
         splits = choose_splits(blocks * batch * kv_heads, tiles, slots)
 
     # From Hopper on, a launch may take its places before the one before it ends.
-    hopper = q.is_cuda and torch.cuda.get_device_capability(q.device) >= (9, 0)
+    nvidia = q.is_cuda and not torch.version.hip and not triton.knobs.runtime.interpret
     overlap = {"OVERLAP": False}
-    if hopper and not torch.version.hip:
+    if nvidia and torch.cuda.get_device_capability(q.device) >= (9, 0):
         overlap = {"OVERLAP": True, "launch_pdl": True}
 
     # One part is the whole: it goes to its place at once.
@@ -429,6 +430,7 @@ def attention(
         seq_q,
         pages,
         max_pages,
+        seq_k,
         PAGE_SIZE=page_size,
         GROUP=group,
         HEAD_DIM=head_dim,

@@ -80,7 +80,7 @@ def attention_kernel(
     start_m = tl.program_id(0) * BLOCK_M
     rows = start_m + tl.arange(0, BLOCK_M)
     # --8<-- [line:pack]
-    offs_m, offs_h = (rows // GROUP).to(tl.int64), rows % GROUP
+    offs_m, offs_h = (rows // GROUP).to(tl.int64), (rows % GROUP).to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
     # --8<-- [start:overlap]
     if OVERLAP:
@@ -400,9 +400,9 @@ def attention(
         splits = choose_splits(blocks * batch * kv_heads, tiles, slots)
 
     # From Hopper on, a launch may take its places before the one before it ends.
-    hopper = q.is_cuda and torch.cuda.get_device_capability(q.device) >= (9, 0)
+    nvidia = q.is_cuda and not torch.version.hip and not triton.knobs.runtime.interpret
     overlap = {"OVERLAP": False}
-    if hopper and not torch.version.hip:
+    if nvidia and torch.cuda.get_device_capability(q.device) >= (9, 0):
         overlap = {"OVERLAP": True, "launch_pdl": True}
 
     # One part is the whole: it goes to its place at once.

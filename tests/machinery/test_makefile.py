@@ -85,7 +85,7 @@ def test_a_machine_without_a_gpu(tree: Tree, target: str) -> None:
     tree.script("torch.py", "").write_text(
         "class cuda:\n    is_available = staticmethod(lambda: False)\n"
     )
-    for name in ("triton", "pytest", "hypothesis"):
+    for name in ("triton", "numpy", "pytest", "hypothesis"):
         (tree.root / f"{name}.py").touch()
     code, told = tree.make(target, f"PYTHON={sys.executable}")
     assert code

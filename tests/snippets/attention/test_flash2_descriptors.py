@@ -50,6 +50,13 @@ class TestFlash2Descriptors(AttentionTests):
             self.run(*inputs)
 
 
+@pytest.mark.parametrize("scale", [1e-46, 2.0**-127, 3e38])
+def test_refuses_a_scale_that_is_none_in_float32(scale: float, device: str) -> None:
+    inputs = qkv((1, 1), (1, 1), 5, 40, 16, torch.float32, device)
+    with pytest.raises(ValueError, match=r"^scale is .*in float32"):
+        flash2_descriptors.attention(*inputs, scale=scale)
+
+
 def test_each_size_of_element_is_tuned(device: str) -> None:
     sizes = [torch.float16, torch.float32]
     assert tuned_at(flash2_descriptors, 2 * sizes, device) == sizes

@@ -297,6 +297,18 @@ def test_quantise(device: str) -> None:
     assert ((back - x).abs() <= 1.0001 * allowed).all()
 
 
+@pytest.mark.parametrize("factor", [0.0, 1e-22, 1e-30])
+def test_scores_that_are_all_0(factor: float, device: str) -> None:
+    x = normal((3, 1, 1, 64, 32), torch.float32, device)
+    q, k, v = x[0] * factor, x[1] * factor, x[2].mT.contiguous()
+    (q, q_scale), (k, k_scale), (v, v_scale) = map(flash2_fp8.quantise, (q, k, v))
+    o, lse = attention(q, k, v, q_scale, k_scale, v_scale, causal=True)
+    count = torch.arange(1, 65, device=device)
+    mean = (v.float() * v_scale[..., None, None]).mT.cumsum(2) / count[:, None]
+    torch.testing.assert_close(o.float(), mean, rtol=2**-5, atol=2**-5)
+    torch.testing.assert_close(lse, count.log().expand_as(lse))
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 0, 16), (2, 3, 5, 0), (0, 3, 5, 16)])
 def test_quantise_nothing(shape: tuple[int, ...], device: str) -> None:
     x8, scale = flash2_fp8.quantise(torch.empty(shape, device=device))
@@ -549,11 +561,14 @@ MUTATIONS = [
     Mutation("if got != right or", "if", "any factors"),
     Mutation(" or not x.is_contiguous()", "", "every other factor"),
     Mutation("wanted = q if name", "wanted = k if name", "factors of q as of k"),
-    Mutation("0 < scale < math.inf", "math.isfinite(scale)", "a negative scale"),
+    Mutation("not 2.0**-126 <= scale", "not scale", "a negative scale"),
     Mutation(".amax(dim=(2, 3)) / 448", ".amax() / 448", "one factor for all", 1, True),
     Mutation("/ 448", "/ 1000", "values beyond the format"),
     Mutation(
         ".clamp(min=torch.finfo(torch.float32).tiny)", "", "0 / 0 of an empty head"
     ),
     Mutation("if x.numel() == 0:", "if False:", "the largest of no values"),
+    Mutation(
+        "tl.where(scale_log2 == 0.0, 1e-38, scale_log2)", "scale_log2", "0 * -inf"
+    ),
 ]

@@ -91,6 +91,13 @@ def test_causal_work_is_dealt_out_evenly(
     assert max(visits.values()) - min(visits.values()) <= 8
 
 
+@pytest.mark.parametrize("scale", [1e-46, 2.0**-127, 3e38])
+def test_refuses_a_scale_that_is_none_in_float32(scale: float, device: str) -> None:
+    inputs = qkv((1, 1), (1, 1), 5, 40, 16, torch.float32, device)
+    with pytest.raises(ValueError, match=r"^scale is .*in float32"):
+        flash2_persistent.attention(*inputs, scale=scale)
+
+
 def test_each_size_of_element_is_tuned(device: str) -> None:
     sizes = [torch.float16, torch.float32]
     assert tuned_at(flash2_persistent, 2 * sizes, device) == sizes

@@ -29,6 +29,13 @@ class TestFlash2Tuned(AttentionTests):
     refused: ClassVar = {"input_precision": ("bf16x3", "TF32", None)}
 
 
+@pytest.mark.parametrize("scale", [1e-46, 2.0**-127, 3e38])
+def test_refuses_a_scale_that_is_none_in_float32(scale: float, device: str) -> None:
+    inputs = qkv((1, 1), (1, 1), 5, 40, 16, torch.float32, device)
+    with pytest.raises(ValueError, match=r"^scale is .*in float32"):
+        flash2_tuned.attention(*inputs, scale=scale)
+
+
 def test_each_size_of_element_is_tuned(device: str) -> None:
     sizes = [torch.float16, torch.float32]
     assert tuned_at(flash2_tuned, 2 * sizes, device) == sizes
@@ -60,8 +67,9 @@ MUTATIONS = [
         "a maximum without the scale",
     ),
     Mutation("tl.exp2(s * scale_log2", "tl.exp2(s", "weights without the scale"),
-    Mutation("not 0 < scale < math.inf", "not scale < math.inf", "a negative scale"),
-    Mutation("not 0 < scale < math.inf", "not 0 < scale", "an infinite scale"),
+    Mutation("not 2.0**-126 <= scale", "not scale", "a negative scale"),
+    Mutation("not 2.0**-126 <= scale", "not 0 < scale", "a scale that vanishes"),
+    Mutation("<= scale < 2.0**127", "<= scale", "an infinite scale"),
     Mutation(
         "(tl.program_id(0) // blocks // heads).to(tl.int64)",
         "tl.program_id(0) // blocks // heads",

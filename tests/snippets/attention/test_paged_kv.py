@@ -305,6 +305,16 @@ def test_decoding(
     check(*tensors, lengths, check_accuracy, **options)
 
 
+def test_a_table_wider_than_any_sequence(device: str) -> None:
+    q, k, v = qkv((1, 1), (1, 1), 1, 100, 16, torch.float16, device)
+    k, v, table, seq_lens = paged(k, v, [100], 4096)
+    wide = torch.nn.functional.pad(table[:, :1], (0, 2**19))
+    found, expected = (
+        paged_kv.attention(q, k, v, x, seq_lens, **SMALL) for x in (wide, table)
+    )
+    assert all(map(torch.equal, found, expected))
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("splits", [1, 16])
 def test_launches_wait_for_each_other(
@@ -351,7 +361,14 @@ MUTATIONS = [
     Mutation("slot[:, None] * stride_vn", "slot[:, None] * stride_kn", "V, K's rows"),
     Mutation("kv_head * stride_kh", "kv_head * stride_vh", "K, V's heads"),
     Mutation("kv_head * stride_vh", "kv_head * stride_kh", "V, K's heads"),
-    Mutation("max_pages * PAGE_SIZE", "2**30", "lengths beyond the table"),
+    Mutation(
+        "min(max_pages * page_size, 2**31 - 1)", "2**30", "lengths beyond the table"
+    ),
+    Mutation(
+        "min(max_pages * page_size, 2**31 - 1)",
+        "(max_pages * page_size + 2**31) % 2**32 - 2**31",
+        "a table so wide that its keys overflow",
+    ),
     Mutation("block_table.shape[1] if pages else 0", "block_table.shape[1]", "pages"),
     Mutation("if k.shape[1] == 0:", "if False:", "pages of no keys", 1, True),
     Mutation("k.shape[2] == 0 or heads % k.shape[2]", "False", "any heads of k"),

@@ -1,6 +1,7 @@
 """Tests of snippets/attention/split_kv.py."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -13,6 +14,7 @@ from tests.harness.poison import Poison
 from tests.mutations import Mutation
 from tests.snippets.attention.caches import check_that_launches_wait, with_lengths
 from tests.snippets.attention.cases import (
+    INTERPRETED,
     AttentionTests,
     for_heads_of,
     qkv,
@@ -230,6 +232,30 @@ def test_decoding(
 
 
 @pytest.mark.gpu
+def test_heads_of_q_far_apart(device: str) -> None:
+    # From the first head to the third it is 2^31 elements.
+    q = torch.zeros(2**31 + 64, dtype=torch.float16, device=device)
+    q = q.as_strided((1, 3, 1, 16), (16, 2**30, 16, 1))
+    q += torch.arange(1, 4, device=device)[:, None, None]
+    _, k, v = qkv((1, 3), (1, 1), 1, 40, 16, torch.float16, device)
+    found, expected = (split_kv.attention(x, k, v, **SMALL) for x in (q, q.clone()))
+    assert all(map(torch.equal, found, expected))
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="what runs without a GPU")
+def test_interpreted_where_there_is_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    class OnGpu(torch.Tensor):
+        is_cuda = True
+
+    gpu = SimpleNamespace(multi_processor_count=4, shared_memory_per_block_optin=2**17)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _: (9, 0))
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
+    inputs = qkv((1, 1), (1, 1), 1, 40, 16, torch.float16, "cpu")
+    o, _ = split_kv.attention(*(x.as_subclass(OnGpu) for x in inputs))
+    assert torch.equal(o.as_subclass(torch.Tensor), split_kv.attention(*inputs)[0])
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("splits", [1, 16])
 def test_launches_wait_for_each_other(
     splits: int, device: str, poisoned: Poison
@@ -245,6 +271,12 @@ def test_launches_wait_for_each_other(
 
 
 MUTATIONS = [
+    Mutation(
+        "and not triton.knobs.runtime.interpret\n    overlap",
+        "\n    overlap",
+        "instructions of a GPU, interpreted",
+        may_not_compile=True,
+    ),
     # The part of a program.
     Mutation(
         "range(split * BLOCK_N,", "range(0,", "every part begins at the first key"
@@ -272,8 +304,8 @@ MUTATIONS = [
     Mutation("seen = offs_n[None, :] < last", "seen = offs_n[None, :] >= 0", "no end"),
     # The rows of a tile.
     Mutation(
-        "(rows // GROUP).to(tl.int64), rows % GROUP",
-        "(rows % seq_q).to(tl.int64), rows // GROUP",
+        "(rows // GROUP).to(tl.int64), (rows % GROUP).to(tl.int64)",
+        "(rows % seq_q).to(tl.int64), (rows // GROUP).to(tl.int64)",
         "rows in another order",
     ),
     Mutation("rows // GROUP).to(tl.int64)", "rows // GROUP)", "queries in 32 bits"),
