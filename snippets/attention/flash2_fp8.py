@@ -116,9 +116,9 @@ def attention_kernel(
     row_kv = batch * (heads // group) + kv_head
     scale_log2 *= tl.load(q_scale_ptr + batch * heads + head)
     scale_log2 *= tl.load(k_scale_ptr + row_kv)
-    # Two tiny factors may leave nothing, and 0 * -inf is NaN.
+    # Of tiny factors nothing may be left, and 0 * -inf is NaN.
     # --8<-- [line:not_zero]
-    scale_log2 = tl.where(scale_log2 == 0.0, 1e-38, scale_log2)
+    scale_log2 = tl.where(scale_log2 < 1.2e-38, 1.2e-38, scale_log2)
     v_scale = tl.load(v_scale_ptr + row_kv)
     # --8<-- [end:offsets]
 

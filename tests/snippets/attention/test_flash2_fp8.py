@@ -290,7 +290,7 @@ def test_quantise(device: str) -> None:
     assert (x8.dtype, scale.dtype, scale.shape) == (FLOAT8, torch.float32, (2, 3))
     largest = x8.float().abs().amax(dim=(2, 3))
     assert (largest == torch.where(x.abs().amax(dim=(2, 3)) == 0, 0, 448)).all()
-    assert scale[0, 1] > 0
+    assert scale[0, 1] == torch.finfo(torch.float32).tiny
     back = x8.double() * scale[:, :, None, None].double()
     # Half a unit of 3 bits of fraction, or of the smallest number of the format.
     allowed = torch.maximum(x.double().abs() / 16, scale[:, :, None, None] / 1024)
@@ -305,7 +305,7 @@ def test_scores_that_are_all_0(factor: float, device: str) -> None:
     o, lse = attention(q, k, v, q_scale, k_scale, v_scale, causal=True)
     count = torch.arange(1, 65, device=device)
     mean = (v.float() * v_scale[..., None, None]).mT.cumsum(2) / count[:, None]
-    torch.testing.assert_close(o.float(), mean, rtol=2**-5, atol=2**-5)
+    torch.testing.assert_close(o.float(), mean, rtol=2**-7, atol=2**-14)
     torch.testing.assert_close(lse, count.log().expand_as(lse))
 
 
@@ -569,6 +569,6 @@ MUTATIONS = [
     ),
     Mutation("if x.numel() == 0:", "if False:", "the largest of no values"),
     Mutation(
-        "tl.where(scale_log2 == 0.0, 1e-38, scale_log2)", "scale_log2", "0 * -inf"
+        "tl.where(scale_log2 < 1.2e-38, 1.2e-38, scale_log2)", "scale_log2", "0 * -inf"
     ),
 ]

@@ -13,11 +13,9 @@ from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
     INTERPRETED,
     AttentionTests,
-    baseline,
     qkv,
-    reference,
 )
-from tests.snippets.attention.tuning import tuned_at, tuned_to, with_blocks
+from tests.snippets.attention.tuning import TuningTests, with_blocks
 
 
 class TestFlash2Persistent(AttentionTests):
@@ -91,28 +89,8 @@ def test_causal_work_is_dealt_out_evenly(
     assert max(visits.values()) - min(visits.values()) <= 8
 
 
-@pytest.mark.parametrize("scale", [1e-46, 2.0**-127, 3e38])
-def test_refuses_a_scale_that_is_none_in_float32(scale: float, device: str) -> None:
-    inputs = qkv((1, 1), (1, 1), 5, 40, 16, torch.float32, device)
-    with pytest.raises(ValueError, match=r"^scale is .*in float32"):
-        flash2_persistent.attention(*inputs, scale=scale)
-
-
-def test_each_size_of_element_is_tuned(device: str) -> None:
-    sizes = [torch.float16, torch.float32]
-    assert tuned_at(flash2_persistent, 2 * sizes, device) == sizes
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("head_dim", [64, 128, 256])
-def test_what_the_autotuner_chooses(
-    head_dim: int, device: str, check_accuracy: Callable
-) -> None:
-    inputs = qkv((1, 8), (1, 2), 500, 700, head_dim, torch.bfloat16, device)
-    (o, _), config = tuned_to(flash2_persistent, *inputs, causal=True)
-    assert config in flash2_persistent.CONFIGS
-    expected, own = (f(*inputs, causal=True)[0] for f in (reference, baseline))
-    check_accuracy(o, expected, own)
+class TestTuning(TuningTests):
+    module = flash2_persistent
 
 
 STATE = """\

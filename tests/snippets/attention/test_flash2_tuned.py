@@ -1,20 +1,13 @@
 """Tests of snippets/attention/flash2_tuned.py."""
 
-from collections.abc import Callable
 from typing import ClassVar
-
-import pytest
-import torch
 
 from snippets.attention import flash2_tuned
 from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
     AttentionTests,
-    baseline,
-    qkv,
-    reference,
 )
-from tests.snippets.attention.tuning import tuned_at, tuned_to, with_blocks
+from tests.snippets.attention.tuning import TuningTests, with_blocks
 
 
 class TestFlash2Tuned(AttentionTests):
@@ -29,28 +22,8 @@ class TestFlash2Tuned(AttentionTests):
     refused: ClassVar = {"input_precision": ("bf16x3", "TF32", None)}
 
 
-@pytest.mark.parametrize("scale", [1e-46, 2.0**-127, 3e38])
-def test_refuses_a_scale_that_is_none_in_float32(scale: float, device: str) -> None:
-    inputs = qkv((1, 1), (1, 1), 5, 40, 16, torch.float32, device)
-    with pytest.raises(ValueError, match=r"^scale is .*in float32"):
-        flash2_tuned.attention(*inputs, scale=scale)
-
-
-def test_each_size_of_element_is_tuned(device: str) -> None:
-    sizes = [torch.float16, torch.float32]
-    assert tuned_at(flash2_tuned, 2 * sizes, device) == sizes
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("head_dim", [64, 128, 256])
-def test_what_the_autotuner_chooses(
-    head_dim: int, device: str, check_accuracy: Callable
-) -> None:
-    inputs = qkv((1, 8), (1, 2), 500, 700, head_dim, torch.bfloat16, device)
-    (o, _), config = tuned_to(flash2_tuned, *inputs, causal=True)
-    assert config in flash2_tuned.CONFIGS
-    expected, own = (f(*inputs, causal=True)[0] for f in (reference, baseline))
-    check_accuracy(o, expected, own)
+class TestTuning(TuningTests):
+    module = flash2_tuned
 
 
 # What the rung changes; the rest is flash2_causal.py's, and so are its mutations.

@@ -4,7 +4,7 @@ The autotuner times every configuration once for each dtype and head_dim, and co
 it first: too long for every test, and its choice would change what a test tries.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from types import ModuleType
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import torch
 import triton
+
+from tests.snippets.attention.cases import baseline, qkv, reference
 
 
 def with_blocks(module: ModuleType) -> Callable[..., Any]:
@@ -52,32 +54,52 @@ def tuned_to(module: ModuleType, *tensors: torch.Tensor, **options: Any) -> Any:
     return module.attention(*tensors, **options), kernel.best_config
 
 
-def tuned_at(
-    module: ModuleType, dtypes: Iterable[torch.dtype], device: str
-) -> list[torch.dtype]:
-    """At which of these calls the autotuner times configurations. Nothing is launched.
+class TuningTests:
+    """What an autotuned file must do besides its mathematics.
 
-    The choice for one dtype may not fit into shared memory for another.
+    Attributes:
+        module: the file; it takes q, k and v of any size of element, scale and causal.
     """
-    kernel = module.attention_kernel
-    timed: list[triton.Config] = []
-    found = []
 
-    def bench(*_: object, config: triton.Config, **__: object) -> float:
-        timed.append(config)
-        return 1.0
+    module: ModuleType
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernel, "configs", module.CONFIGS[:2])
-        patch.setattr(kernel, "cache", {})
-        patch.setattr(kernel, "early_config_prune", lambda configs, *_, **__: configs)
-        patch.setattr(kernel, "_bench", bench)
-        patch.setattr(kernel.fn, "run", lambda *_, **__: None)
-        for dtype in dtypes:
-            x = torch.zeros((1, 1, 16, 16), dtype=dtype, device=device)
-            module.attention(x, x, x)
-            if timed:
-                assert timed == module.CONFIGS[:2]
-                found.append(dtype)
-            timed.clear()
-    return found
+    @pytest.mark.parametrize("scale", [1e-46, 2.0**-127, 3e38])
+    def test_refuses_a_scale_that_is_none_in_float32(
+        self, scale: float, device: str
+    ) -> None:
+        inputs = qkv((1, 1), (1, 1), 5, 40, 16, torch.float32, device)
+        with pytest.raises(ValueError, match=r"^scale is .*in float32"):
+            self.module.attention(*inputs, scale=scale)
+
+    def test_each_size_of_element_is_tuned(self, device: str) -> None:
+        # The choice for one size may not fit into shared memory for another.
+        kernel, configs = self.module.attention_kernel, self.module.CONFIGS[:2]
+        timed: list[triton.Config] = []
+
+        def bench(*_: object, config: triton.Config, **__: object) -> float:
+            timed.append(config)
+            return 1.0
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernel, "configs", configs)
+            patch.setattr(kernel, "cache", {})
+            patch.setattr(kernel, "early_config_prune", lambda found, *_, **__: found)
+            patch.setattr(kernel, "_bench", bench)
+            patch.setattr(kernel.fn, "run", lambda *_, **__: None)
+            for expected in (configs, []):  # at the first call only
+                for dtype in (torch.float16, torch.float32):
+                    timed.clear()
+                    x = torch.zeros((1, 1, 16, 16), dtype=dtype, device=device)
+                    self.module.attention(x, x, x)
+                    assert timed == expected
+
+    @pytest.mark.gpu
+    @pytest.mark.parametrize("head_dim", [64, 128, 256])
+    def test_what_the_autotuner_chooses(
+        self, head_dim: int, device: str, check_accuracy: Callable
+    ) -> None:
+        inputs = qkv((1, 8), (1, 2), 500, 700, head_dim, torch.bfloat16, device)
+        (o, _), config = tuned_to(self.module, *inputs, causal=True)
+        assert config in self.module.CONFIGS
+        expected, own = (f(*inputs, causal=True)[0] for f in (reference, baseline))
+        check_accuracy(o, expected, own)
