@@ -1,7 +1,5 @@
 """FlashAttention-1 for one head: a launch per block of keys, its state kept in HBM."""
 
-import math
-
 import torch
 import triton
 import triton.language as tl
@@ -148,6 +146,11 @@ def attention(
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
             )
+        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
+                "it must be on a GPU, or float16 or float32"
+            )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is on {x.device}; it must be on a GPU, or set "
@@ -166,8 +169,8 @@ def attention(
     if v.shape != k.shape:
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
     scale = head_dim**-0.5 if scale is None else scale
-    if not math.isfinite(scale):
-        raise ValueError(f"scale is {scale}; it must be finite")
+    if not abs(scale) <= torch.finfo(torch.float32).max:
+        raise ValueError(f"scale is {scale}; it must be finite in float32")
     for name, block in (("block_m", block_m), ("block_n", block_n)):
         if block not in (16, 32, 64, 128):
             raise ValueError(f"{name} is {block}; it must be 16, 32, 64 or 128")
@@ -201,7 +204,7 @@ def attention(
             BLOCK_M=block_m,
             BLOCK_N=block_n,
             BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
-            num_warps=4 if head_dim <= 128 else 8,
+            num_warps=4 if block_m * head_dim <= 2**14 else 8,
         )
     # --8<-- [line:cast]
     return o.to(q.dtype)

@@ -1,7 +1,5 @@
 """FlashAttention-2 for batches of heads, any strides, any head_dim up to 256."""
 
-import math
-
 import torch
 import triton
 import triton.language as tl
@@ -143,6 +141,11 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
             )
+        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
+                "it must be on a GPU, or float16 or float32"
+            )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is on {x.device}; it must be on a GPU, or set "
@@ -200,7 +203,7 @@ def attention(
         block_n: rows of k and v per step, a power of two from 16 to 128.
 
     Returns:
-        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous.
+        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
         lse: [batch, heads, seq_q], float32, natural logarithm.
         A row without a finite score has o = 0 and lse = -inf.
 
@@ -214,8 +217,8 @@ def attention(
         raise ValueError("causal is True; it must be False: see flash2_causal.py")
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
-    if not math.isfinite(scale):
-        raise ValueError(f"scale is {scale}; it must be finite")
+    if not abs(scale) <= torch.finfo(torch.float32).max:
+        raise ValueError(f"scale is {scale}; it must be finite in float32")
     if input_precision not in ("ieee", "tf32"):
         raise ValueError(
             f"input_precision is {input_precision!r}; it must be 'ieee' or 'tf32'"
@@ -228,29 +231,30 @@ def attention(
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0:
         return o, lse
-    attention_kernel[(triton.cdiv(seq_q, block_m), batch * heads)](
-        q,
-        k,
-        v,
-        o,
-        lse,
-        scale,
-        *q.stride(),
-        *k.stride(),
-        *v.stride(),
-        *o.stride(),
-        heads,
-        heads // kv_heads,
-        seq_q,
-        seq_k,
-        HEAD_DIM=head_dim,
-        BLOCK_M=block_m,
-        BLOCK_N=block_n,
-        BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
-        INPUT_PRECISION=input_precision,
-        num_warps=4 if head_dim <= 128 else 8,
-        num_stages=2,
-    )
+    with torch.cuda.device_of(q):
+        attention_kernel[(triton.cdiv(seq_q, block_m), batch * heads)](
+            q,
+            k,
+            v,
+            o,
+            lse,
+            scale,
+            *q.stride(),
+            *k.stride(),
+            *v.stride(),
+            *o.stride(),
+            heads,
+            heads // kv_heads,
+            seq_q,
+            seq_k,
+            HEAD_DIM=head_dim,
+            BLOCK_M=block_m,
+            BLOCK_N=block_n,
+            BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
+            INPUT_PRECISION=input_precision,
+            num_warps=4 if block_m * head_dim <= 2**14 else 8,
+            num_stages=2,
+        )
     return o, lse
 
 

@@ -182,6 +182,11 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
             )
+        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
+                "it must be on a GPU, or float16 or float32"
+            )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is on {x.device}; it must be on a GPU, or set "
@@ -246,7 +251,7 @@ def attention(
             fraction). Without effect on the other dtypes.
 
     Returns:
-        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous.
+        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
         lse: [batch, heads, seq_q], float32, natural logarithm.
         A row that sees no key, or no finite score, has o = 0 and lse = -inf.
 
@@ -273,21 +278,22 @@ def attention(
         TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, 1, 1])
         for x in (q, k, v, o)
     ]
-    attention_kernel[
-        lambda config: (triton.cdiv(seq_q, config["BLOCK_M"]) * batch * heads,)
-    ](
-        *descriptors,
-        lse,
-        scale * math.log2(math.e),
-        heads,
-        heads // kv_heads,
-        seq_q,
-        seq_k,
-        BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
-        INPUT_PRECISION=input_precision,
-        CAUSAL=causal,
-        ITEMSIZE=q.element_size(),  # the autotuner sees no dtype in a descriptor
-    )
+    with torch.cuda.device_of(q):
+        attention_kernel[
+            lambda config: (triton.cdiv(seq_q, config["BLOCK_M"]) * batch * heads,)
+        ](
+            *descriptors,
+            lse,
+            scale * math.log2(math.e),
+            heads,
+            heads // kv_heads,
+            seq_q,
+            seq_k,
+            BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
+            INPUT_PRECISION=input_precision,
+            CAUSAL=causal,
+            ITEMSIZE=q.element_size(),  # the autotuner sees no dtype in a descriptor
+        )
     return o, lse
 
 

@@ -292,7 +292,7 @@ def attention(
         scale: what the scores are multiplied by, positive; head_dim ** -0.5 if None.
 
     Returns:
-        o: [batch, heads, seq_q, head_dim], bfloat16, contiguous.
+        o: [batch, heads, seq_q, head_dim], bfloat16, contiguous, without a gradient.
         lse: [batch, heads, seq_q], float32, natural logarithm.
         A row that sees no key has o = 0 and lse = -inf.
 
@@ -317,20 +317,21 @@ def attention(
         TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, 1, 1])
         for x in (q, k, v, o)
     ]
-    attention_kernel[
-        lambda config: (triton.cdiv(seq_q, config["BLOCK_M"]) * batch * heads,)
-    ](
-        *descriptors,
-        lse,
-        *scales.values(),
-        scale * math.log2(math.e),
-        heads,
-        heads // kv_heads,
-        seq_q,
-        seq_k,
-        BLOCK_D=max(32, triton.next_power_of_2(head_dim)),
-        CAUSAL=causal,
-    )
+    with torch.cuda.device_of(q):
+        attention_kernel[
+            lambda config: (triton.cdiv(seq_q, config["BLOCK_M"]) * batch * heads,)
+        ](
+            *descriptors,
+            lse,
+            *scales.values(),
+            scale * math.log2(math.e),
+            heads,
+            heads // kv_heads,
+            seq_q,
+            seq_k,
+            BLOCK_D=max(32, triton.next_power_of_2(head_dim)),
+            CAUSAL=causal,
+        )
     return o, lse
 
 

@@ -1,7 +1,5 @@
 """FlashAttention-2 for one head: a program keeps its query block and walks the keys."""
 
-import math
-
 import torch
 import triton
 import triton.language as tl
@@ -146,6 +144,11 @@ def attention(
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
             )
+        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
+                "it must be on a GPU, or float16 or float32"
+            )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is on {x.device}; it must be on a GPU, or set "
@@ -164,8 +167,8 @@ def attention(
     if v.shape != k.shape:
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
     scale = head_dim**-0.5 if scale is None else scale
-    if not math.isfinite(scale):
-        raise ValueError(f"scale is {scale}; it must be finite")
+    if not abs(scale) <= torch.finfo(torch.float32).max:
+        raise ValueError(f"scale is {scale}; it must be finite in float32")
     for name, block in (("block_m", block_m), ("block_n", block_n)):
         if block not in (16, 32, 64, 128):
             raise ValueError(f"{name} is {block}; it must be 16, 32, 64 or 128")
@@ -192,7 +195,7 @@ def attention(
         BLOCK_M=block_m,
         BLOCK_N=block_n,
         BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
-        num_warps=4 if head_dim <= 128 else 8,
+        num_warps=4 if block_m * head_dim <= 2**14 else 8,
         num_stages=2,
     )
     return o, lse

@@ -213,6 +213,11 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
             )
+        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
+                "it must be on a GPU, or float16 or float32"
+            )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is on {x.device}; it must be on a GPU, or set "
@@ -265,7 +270,7 @@ def attention(
             fraction). Without effect on the other dtypes.
 
     Returns:
-        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous.
+        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
         lse: [batch, heads, seq_q], float32, natural logarithm.
         A row that sees no key, or no finite score, has o = 0 and lse = -inf.
 
@@ -288,28 +293,29 @@ def attention(
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0:
         return o, lse
-    attention_kernel[
-        lambda config: (triton.cdiv(seq_q, config["BLOCK_M"]) * batch * heads,)
-    ](
-        q,
-        k,
-        v,
-        o,
-        lse,
-        scale * math.log2(math.e),
-        *q.stride(),
-        *k.stride(),
-        *v.stride(),
-        *o.stride(),
-        heads,
-        heads // kv_heads,
-        seq_q,
-        seq_k,
-        HEAD_DIM=head_dim,
-        BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
-        INPUT_PRECISION=input_precision,
-        CAUSAL=causal,
-    )
+    with torch.cuda.device_of(q):
+        attention_kernel[
+            lambda config: (triton.cdiv(seq_q, config["BLOCK_M"]) * batch * heads,)
+        ](
+            q,
+            k,
+            v,
+            o,
+            lse,
+            scale * math.log2(math.e),
+            *q.stride(),
+            *k.stride(),
+            *v.stride(),
+            *o.stride(),
+            heads,
+            heads // kv_heads,
+            seq_q,
+            seq_k,
+            HEAD_DIM=head_dim,
+            BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
+            INPUT_PRECISION=input_precision,
+            CAUSAL=causal,
+        )
     return o, lse
 
 

@@ -1,7 +1,6 @@
 """Decoding with a paged cache: a table says in which pages a sequence's keys are."""
 
 import functools
-import math
 
 import torch
 import triton
@@ -275,6 +274,11 @@ def check(
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
             )
+        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
+                "it must be on a GPU, or float16 or float32"
+            )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is on {x.device}; it must be on a GPU, or set "
@@ -298,15 +302,15 @@ def check(
         raise ValueError(f"k has head_dim {k.shape[3]}; it must be q's {head_dim}")
     if v.shape != k.shape:
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
-    for name, x, shape in (
-        ("block_table", block_table, [batch, "max_pages"]),
-        ("seq_lens", seq_lens, [batch]),
+    for name, x, axes in (
+        ("block_table", block_table, (batch, "max_pages")),
+        ("seq_lens", seq_lens, (batch,)),
     ):
-        right = x.ndim == len(shape) and len(x) == batch and x.is_contiguous()
+        right = x.ndim == len(axes) and len(x) == batch and x.is_contiguous()
         if not right or (x.dtype, x.device) != (torch.int32, q.device):
             raise ValueError(
                 f"{name} is {x.dtype} {list(x.shape)} on {x.device}; it must be "
-                f"torch.int32 {shape} on {q.device}, contiguous"
+                f"torch.int32 [{', '.join(map(str, axes))}] on {q.device}, contiguous"
             )
 
 
@@ -354,7 +358,7 @@ def attention(
             many as leave room for seven such tiles in shared memory.
 
     Returns:
-        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous.
+        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
         lse: [batch, heads, seq_q], float32, natural logarithm.
         A row that sees no key, or no finite score, has o = 0 and lse = -inf.
 
@@ -369,8 +373,8 @@ def attention(
     # However wide the table, a sequence has fewer keys than an int32 can count.
     seq_k = min(max_pages * page_size, 2**31 - 1)
     scale = head_dim**-0.5 if scale is None else scale
-    if not math.isfinite(scale):
-        raise ValueError(f"scale is {scale}; it must be finite")
+    if not abs(scale) <= torch.finfo(torch.float32).max:
+        raise ValueError(f"scale is {scale}; it must be finite in float32")
     if input_precision not in ("ieee", "tf32"):
         raise ValueError(
             f"input_precision is {input_precision!r}; it must be 'ieee' or 'tf32'"
@@ -413,50 +417,51 @@ def attention(
     if splits > 1:
         o_parts = torch.empty((splits, *o.shape), dtype=torch.float32, device=q.device)
         lse_parts = lse.new_empty((splits, *lse.shape))
-    attention_kernel[(blocks, batch * kv_heads, splits)](
-        q,
-        k,
-        v,
-        block_table,
-        seq_lens,
-        o_parts,
-        lse_parts,
-        scale,
-        *q.stride(),
-        *k.stride(),
-        *v.stride(),
-        batch,
-        kv_heads,
-        seq_q,
-        pages,
-        max_pages,
-        seq_k,
-        PAGE_SIZE=page_size,
-        GROUP=group,
-        HEAD_DIM=head_dim,
-        BLOCK_M=block_m,
-        BLOCK_N=block_n,
-        BLOCK_D=block_d,
-        INPUT_PRECISION=input_precision,
-        CAUSAL=causal and seq_q > 1,  # a single query sees all keys
-        num_warps=4,
-        num_stages=5,  # half of them wait for the table, half for the cache
-        **overlap,
-    )
-    if splits > 1:
-        merge_kernel[(lse.numel(), triton.cdiv(head_dim, 32))](
+    with torch.cuda.device_of(q):
+        attention_kernel[(blocks, batch * kv_heads, splits)](
+            q,
+            k,
+            v,
+            block_table,
+            seq_lens,
             o_parts,
             lse_parts,
-            o,
-            lse,
-            lse.numel(),
-            splits,
+            scale,
+            *q.stride(),
+            *k.stride(),
+            *v.stride(),
+            batch,
+            kv_heads,
+            seq_q,
+            pages,
+            max_pages,
+            seq_k,
+            PAGE_SIZE=page_size,
+            GROUP=group,
             HEAD_DIM=head_dim,
-            BLOCK_S=triton.next_power_of_2(splits),
-            BLOCK_D=32,
-            num_warps=1 if splits <= 128 else 2,  # more parts, more registers
+            BLOCK_M=block_m,
+            BLOCK_N=block_n,
+            BLOCK_D=block_d,
+            INPUT_PRECISION=input_precision,
+            CAUSAL=causal and seq_q > 1,  # a single query sees all keys
+            num_warps=4,
+            num_stages=5,  # half of them wait for the table, half for the cache
             **overlap,
         )
+        if splits > 1:
+            merge_kernel[(lse.numel(), triton.cdiv(head_dim, 32))](
+                o_parts,
+                lse_parts,
+                o,
+                lse,
+                lse.numel(),
+                splits,
+                HEAD_DIM=head_dim,
+                BLOCK_S=triton.next_power_of_2(splits),
+                BLOCK_D=32,
+                num_warps=1 if splits <= 128 else 2,  # more parts, more registers
+                **overlap,
+            )
     return o, lse
 
 

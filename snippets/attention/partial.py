@@ -23,10 +23,13 @@ def partial(
         score, the sum of p = exp(s - m_i), and p v.
 
     Raises:
-        ValueError: k or v has another head_dim or dtype, or v another shape than k.
+        ValueError: q has head_dim 0, k or v another head_dim or dtype than q, or v
+            another shape than k.
 
     Source: Dao et al., "FlashAttention", 2022, section 3.1.
     """
+    if q.shape[-1] == 0:
+        raise ValueError("q has head_dim 0; it must be at least 1")
     if (k.shape[-1:], k.dtype) != (q.shape[-1:], q.dtype):
         raise ValueError(
             f"k is {k.dtype} with head_dim {k.shape[-1]}; "

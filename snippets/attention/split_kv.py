@@ -1,7 +1,6 @@
 """Decoding: a few queries against a long cache, its keys split over programs."""
 
 import functools
-import math
 
 import torch
 import triton
@@ -285,6 +284,11 @@ def check(
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
             )
+        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
+                "it must be on a GPU, or float16 or float32"
+            )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is on {x.device}; it must be on a GPU, or set "
@@ -354,7 +358,7 @@ def attention(
             many as leave room for seven such tiles in shared memory.
 
     Returns:
-        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous.
+        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
         lse: [batch, heads, seq_q], float32, natural logarithm.
         A row that sees no key, or no finite score, has o = 0 and lse = -inf.
 
@@ -366,8 +370,8 @@ def attention(
     check(q, k, v, seq_lens)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
-    if not math.isfinite(scale):
-        raise ValueError(f"scale is {scale}; it must be finite")
+    if not abs(scale) <= torch.finfo(torch.float32).max:
+        raise ValueError(f"scale is {scale}; it must be finite in float32")
     if input_precision not in ("ieee", "tf32"):
         raise ValueError(
             f"input_precision is {input_precision!r}; it must be 'ieee' or 'tf32'"
@@ -410,46 +414,47 @@ def attention(
     if splits > 1:
         o_parts = torch.empty((splits, *o.shape), dtype=torch.float32, device=q.device)
         lse_parts = lse.new_empty((splits, *lse.shape))
-    attention_kernel[(blocks, batch * kv_heads, splits)](
-        q,
-        k,
-        v,
-        seq_lens,
-        o_parts,
-        lse_parts,
-        scale,
-        *q.stride(),
-        *k.stride(),
-        *v.stride(),
-        batch,
-        kv_heads,
-        seq_q,
-        seq_k,
-        GROUP=group,
-        HEAD_DIM=head_dim,
-        BLOCK_M=block_m,
-        BLOCK_N=block_n,
-        BLOCK_D=block_d,
-        INPUT_PRECISION=input_precision,
-        CAUSAL=causal and seq_q > 1,  # a single query sees all keys
-        num_warps=4,
-        num_stages=3,
-        **overlap,
-    )
-    if splits > 1:
-        merge_kernel[(lse.numel(), triton.cdiv(head_dim, 32))](
+    with torch.cuda.device_of(q):
+        attention_kernel[(blocks, batch * kv_heads, splits)](
+            q,
+            k,
+            v,
+            seq_lens,
             o_parts,
             lse_parts,
-            o,
-            lse,
-            lse.numel(),
-            splits,
+            scale,
+            *q.stride(),
+            *k.stride(),
+            *v.stride(),
+            batch,
+            kv_heads,
+            seq_q,
+            seq_k,
+            GROUP=group,
             HEAD_DIM=head_dim,
-            BLOCK_S=triton.next_power_of_2(splits),
-            BLOCK_D=32,
-            num_warps=1 if splits <= 128 else 2,  # more parts, more registers
+            BLOCK_M=block_m,
+            BLOCK_N=block_n,
+            BLOCK_D=block_d,
+            INPUT_PRECISION=input_precision,
+            CAUSAL=causal and seq_q > 1,  # a single query sees all keys
+            num_warps=4,
+            num_stages=3,
             **overlap,
         )
+        if splits > 1:
+            merge_kernel[(lse.numel(), triton.cdiv(head_dim, 32))](
+                o_parts,
+                lse_parts,
+                o,
+                lse,
+                lse.numel(),
+                splits,
+                HEAD_DIM=head_dim,
+                BLOCK_S=triton.next_power_of_2(splits),
+                BLOCK_D=32,
+                num_warps=1 if splits <= 128 else 2,  # more parts, more registers
+                **overlap,
+            )
     return o, lse
 
 

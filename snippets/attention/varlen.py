@@ -1,7 +1,5 @@
 """Packed sequences: one tensor of all their tokens, none of which sees another's."""
 
-import math
-
 import torch
 import triton
 import triton.language as tl
@@ -189,6 +187,11 @@ def check(
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
             )
+        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
+                "it must be on a GPU, or float16 or float32"
+            )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is on {x.device}; it must be on a GPU, or set "
@@ -270,7 +273,7 @@ def attention(
         block_n: rows of k and v per step, a power of two from 16 to 128.
 
     Returns:
-        o: [total_q, heads, head_dim], dtype of q, contiguous.
+        o: [total_q, heads, head_dim], dtype of q, contiguous, without a gradient.
         lse: [heads, total_q], float32, natural logarithm.
         A row that sees no key, or no finite score, has o = 0 and lse = -inf. So have
         the rows behind the last sequence.
@@ -284,8 +287,8 @@ def attention(
     (total_q, heads, head_dim), (total_k, kv_heads, _) = q.shape, k.shape
     batch = len(cu_seqlens_q) - 1
     scale = head_dim**-0.5 if scale is None else scale
-    if not math.isfinite(scale):
-        raise ValueError(f"scale is {scale}; it must be finite")
+    if not abs(scale) <= torch.finfo(torch.float32).max:
+        raise ValueError(f"scale is {scale}; it must be finite in float32")
     if input_precision not in ("ieee", "tf32"):
         raise ValueError(
             f"input_precision is {input_precision!r}; it must be 'ieee' or 'tf32'"
@@ -301,32 +304,33 @@ def attention(
     # Enough for any lengths, so that nobody needs to know them here.
     # --8<-- [line:grid]
     blocks = total_q // block_m + batch + 1
-    attention_kernel[(blocks, heads)](
-        q,
-        k,
-        v,
-        cu_seqlens_q,
-        cu_seqlens_k,
-        o,
-        lse,
-        scale,
-        *q.stride(),
-        *k.stride(),
-        *v.stride(),
-        *o.stride(),
-        batch,
-        heads // kv_heads,
-        total_q,
-        total_k,
-        HEAD_DIM=head_dim,
-        BLOCK_M=block_m,
-        BLOCK_N=block_n,
-        BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
-        INPUT_PRECISION=input_precision,
-        CAUSAL=causal,
-        num_warps=4 if head_dim <= 128 else 8,
-        num_stages=2,
-    )
+    with torch.cuda.device_of(q):
+        attention_kernel[(blocks, heads)](
+            q,
+            k,
+            v,
+            cu_seqlens_q,
+            cu_seqlens_k,
+            o,
+            lse,
+            scale,
+            *q.stride(),
+            *k.stride(),
+            *v.stride(),
+            *o.stride(),
+            batch,
+            heads // kv_heads,
+            total_q,
+            total_k,
+            HEAD_DIM=head_dim,
+            BLOCK_M=block_m,
+            BLOCK_N=block_n,
+            BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
+            INPUT_PRECISION=input_precision,
+            CAUSAL=causal,
+            num_warps=4 if block_m * head_dim <= 2**14 else 8,
+            num_stages=2,
+        )
     return o, lse
 
 

@@ -134,6 +134,11 @@ def attention(
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
             )
+        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
+            raise ValueError(
+                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
+                "it must be on a GPU, or float16 or float32"
+            )
         if (x.dtype, x.device) != (q.dtype, q.device):
             raise ValueError(
                 f"{name} is {x.dtype} on {x.device}; it must be as q: "

@@ -12,7 +12,9 @@ Kernels on [batch, heads, seq, head_dim] take `AttentionTests`, kernels on
 
 import inspect
 import mmap
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import pytest
@@ -463,6 +465,15 @@ class Attention:
         with pytest.raises(ValueError, match=r"^q is on cpu.*TRITON_INTERPRET"):
             self.run(q, k, v)
 
+    def test_refuses_what_the_interpreter_multiplies_wrongly(
+        self, device: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(triton.knobs.runtime, "interpret", True)
+        for dtype in set(self.dtypes) - set(self.interpreted):
+            inputs = self.inputs(3, 5, device, dtype=dtype)
+            with pytest.raises(ValueError, match=f"^q is {name(dtype)}.*interpreter"):
+                self.run(*inputs)
+
     def test_refuses_another_device(self, device: str) -> None:
         q, k, v = self.inputs(3, 5, device)
         # Without the interpreter, that meta is no GPU is seen first.
@@ -486,9 +497,10 @@ class Attention:
             with pytest.raises(ValueError, match=match):
                 self.run(*self.inputs(3, 5, device, head_dim=head_dim))
 
-    @pytest.mark.parametrize("bad", [NAN, INF, -INF])
+    @pytest.mark.parametrize("bad", [NAN, INF, -INF, 3.5e38])
     def test_refuses_other_scales(self, bad: float, device: str) -> None:
-        with pytest.raises(ValueError, match=f"^scale is {bad}; it must be .*finite"):
+        match = f"^scale is {re.escape(str(bad))}; it must be .*finite"
+        with pytest.raises(ValueError, match=match):
             self.run(*self.inputs(3, 5, device), scale=bad)
         if self.positive_scale:
             for scale in (0.0, -0.5):
@@ -773,6 +785,36 @@ class Attention:
         )
 
 
+def check_where_it_launches(
+    attention: Callable[..., Any], q: torch.Tensor, *tensors: Any, **options: Any
+) -> None:
+    """Every launch of the file of `attention` is made on the device of q."""
+    current: list[torch.device] = []
+    launched: list[list[torch.device]] = []
+
+    @contextmanager
+    def device_of(x: torch.Tensor) -> Iterator[None]:
+        current.append(x.device)
+        yield
+        current.pop()
+
+    def watched(run: Callable[..., Any]) -> Callable[..., Any]:
+        def launch(*args: Any, **options: Any) -> Any:
+            launched.append(current.copy())
+            return run(*args, **options)
+
+        return launch
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "device_of", device_of)
+        for word, kernel in inspect.unwrap(attention).__globals__.items():
+            if word.endswith("_kernel"):
+                patch.setattr(kernel, "run", watched(kernel.run))
+        attention(q, *tensors, **options)
+    assert launched
+    assert all(devices == [q.device] for devices in launched)
+
+
 class SingleHeadTests(Attention):
     """What holds of every kernel on q [seq_q, head_dim], k and v [seq_k, head_dim]."""
 
@@ -787,6 +829,10 @@ class AttentionTests(Attention):
     lead, kv_lead = (1, 2), (1, 1)
     many, kv_many = (2, 4), (2, 2)
     layouts = HEAD_LAYOUTS
+
+    def test_launches_on_the_device_of_q(self, device: str) -> None:
+        inputs = self.inputs(40, 50, device)
+        check_where_it_launches(self.attention, *inputs, **self.blocks[0])
 
     def test_refuses_other_batches_and_heads(self, device: str) -> None:
         q, k, v = qkv((2, 8), (2, 2), 3, 5, 16, torch.float32, device)
@@ -1171,7 +1217,11 @@ LAUNCH_MUTATIONS = [
         "o laid out as q",
     ),
     Mutation("head_dim**-0.5 if", "head_dim**-1.0 if", "another default scale"),
-    Mutation("not math.isfinite(scale)", "math.isnan(scale)", "an infinite scale"),
+    Mutation(
+        "not abs(scale) <= torch.finfo(torch.float32).max",
+        "scale != scale",
+        "an infinite scale",
+    ),
 ]
 
 
@@ -1203,6 +1253,11 @@ def refusal_mutations(dimensions: int) -> list[Mutation]:
             "x.dtype != q.dtype",
             "k or v on another device",
         ),
+        Mutation(
+            "if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:",
+            "if False:",
+            "bfloat16 under the interpreter",
+        ),
         Mutation("1 <= head_dim <= 256", "1 <= head_dim <= 512", "a large head_dim"),
         Mutation("1 <= head_dim <= 256", "head_dim <= 256", "a head_dim of 0"),
         Mutation("if v.shape != k.shape:", "if False:", "a v of another shape"),
@@ -1215,7 +1270,12 @@ def refusal_mutations(dimensions: int) -> list[Mutation]:
     ]
 
 
+ANOTHER_DEVICE = Mutation(
+    "with torch.cuda.device_of(q):", "if True:", "launched on another device than q's"
+)
+
 HEAD_REFUSAL_MUTATIONS = [
+    ANOTHER_DEVICE,
     Mutation("if k.shape[0] != batch:", "if False:", "another batch"),
     Mutation("(k.shape[1] == 0 or heads % k.shape[1])", "False", "any heads of k"),
     Mutation(

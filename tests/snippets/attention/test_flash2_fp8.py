@@ -17,10 +17,12 @@ import triton
 from snippets.attention import flash2_fp8
 from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
+    ANOTHER_DEVICE,
     GRID,
     INTERPRETED,
     TABLE,
     Attention,
+    check_where_it_launches,
     every_shape_of_the_table,
     for_heads_of,
     lengths_around,
@@ -426,6 +428,11 @@ def test_refuses_other_scales(device: str) -> None:
         refused(f"scale is {bad}; it must be positive and finite", inputs, scale=bad)
 
 
+def test_launches_on_the_device_of_q(device: str) -> None:
+    inputs = make((2, 4), (2, 2), 40, 50, 16, device)
+    check_where_it_launches(attention, **inputs.arguments(), **BLOCKS[0])
+
+
 # Any numbers, and NaN, which the interpreter takes for 480: on the GPU only.
 
 
@@ -516,6 +523,7 @@ def test_more_than_31_bits_of_elements(device: str, check_accuracy: Callable) ->
 
 
 MUTATIONS = [
+    ANOTHER_DEVICE,
     Mutation("P_BITS = tl.constexpr(8)", "P_BITS = tl.constexpr(0)", "weights up to 1"),
     Mutation("P_BITS = tl.constexpr(8)", "P_BITS = tl.constexpr(9)", "weights of 512"),
     Mutation("(shift[:, None] - P_BITS)", "shift[:, None]", "lse 8 bits off"),

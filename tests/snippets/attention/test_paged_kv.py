@@ -1,5 +1,6 @@
 """Tests of snippets/attention/paged_kv.py."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +17,12 @@ from tests.snippets.attention.caches import (
     with_lengths,
 )
 from tests.snippets.attention.cases import (
+    ANOTHER_DEVICE,
     HEAD_DIMS,
     INTERPRETED,
     Attention,
     baseline,
+    check_where_it_launches,
     far_apart,
     name,
     qkv,
@@ -243,6 +246,21 @@ def test_refuses_the_cpu_without_the_interpreter(
     refused("q is on cpu; .*TRITON_INTERPRET", *inputs)
 
 
+def test_refuses_bfloat16_under_the_interpreter(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.bfloat16, device)
+    inputs = q, *paged(k, v, [40, 40], 8)
+    monkeypatch.setattr(triton.knobs.runtime, "interpret", True)
+    refused("q is bfloat16.*interpreter", *inputs)
+
+
+def test_launches_on_the_device_of_q(device: str) -> None:
+    q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.float32, device)
+    inputs = q, *paged(k, v, [40, 40], 8)
+    check_where_it_launches(paged_kv.attention, *inputs, **SMALL)
+
+
 def test_refuses_other_tables(device: str) -> None:
     q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.float32, device)
     k, v, table, seq_lens = paged(k, v, [40, 40], 8)
@@ -257,7 +275,9 @@ def test_refuses_other_tables(device: str) -> None:
         table.to("meta"),
         doubled,
     ):
-        match = r"block_table is torch.int.* on .*; it must be torch.int32 \[2, .*\] on"
+        match = (
+            r"block_table is torch.int.*; it must be torch.int32 \[2, max_pages\] on"
+        )
         refused(match, q, k, v, x, seq_lens)
     doubled = seq_lens.repeat_interleave(2)[::2]
     for x in (
@@ -275,13 +295,14 @@ def test_refuses_other_options(device: str) -> None:
     q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.float32, device)
     inputs = q, *paged(k, v, [40, 40], 8)
     for option, values in {
-        "scale": (INF, NAN),
+        "scale": (INF, NAN, 3.5e38),
         "input_precision": ("TF32", None),
         "splits": (0, 257, 1.5),
         "block_n": (0, 8, 24, 512),
     }.items():
         for bad in values:
-            refused(f"{option} is '?{bad}'?; it must be", *inputs, **{option: bad})
+            match = f"{option} is '?{re.escape(str(bad))}'?; it must be"
+            refused(match, *inputs, **{option: bad})
 
 
 @pytest.mark.gpu
@@ -332,6 +353,7 @@ def test_launches_wait_for_each_other(
 
 
 MUTATIONS = [
+    ANOTHER_DEVICE,
     Mutation(
         "range(split * BLOCK_N,", "range(0,", "every part begins at the first key"
     ),

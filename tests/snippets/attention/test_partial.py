@@ -218,6 +218,7 @@ def test_empty(lead: tuple[int, ...], seq_q: int, seq_k: int, device: str) -> No
 def test_refuses(device: str) -> None:
     q, k, v = qkv((), (), 3, 4, 8, torch.float32, device)
     refused = {
+        "q has head_dim 0; it must be at least 1": (q[:, :0], k[:, :0], v),
         "k is torch.float32 with head_dim 7; .*8": (q, k[:, :7], v),
         "k is torch.float64 with head_dim 8; .*float32": (q, k.double(), v),
         r"v is torch.float32 of shape \[3, 8\]; .*\[4, 8\]": (q, k, v[:3]),

@@ -14,6 +14,7 @@ from tests.harness.poison import Poison
 from tests.mutations import Mutation
 from tests.snippets.attention.caches import check_that_launches_wait, with_lengths
 from tests.snippets.attention.cases import (
+    ANOTHER_DEVICE,
     INTERPRETED,
     AttentionTests,
     for_heads_of,
@@ -271,6 +272,7 @@ def test_launches_wait_for_each_other(
 
 
 MUTATIONS = [
+    ANOTHER_DEVICE,
     Mutation(
         "and not triton.knobs.runtime.interpret\n    overlap",
         "\n    overlap",

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from snippets.attention import varlen
 from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
+    ANOTHER_DEVICE,
     LAYOUTS,
     QKV,
     Attention,
     baseline,
+    check_where_it_launches,
     far_apart,
     normal,
     reference,
@@ -306,6 +308,12 @@ def test_refuses_other_ends(argument: str, device: str) -> None:
         run(right[:2])
 
 
+def test_launches_on_the_device_of_q(device: str) -> None:
+    pairs = [(3, 5), (2, 2)]
+    tensors = *pack(pairs, device), *bounds(pairs, device)
+    check_where_it_launches(varlen.attention, *tensors)
+
+
 @pytest.mark.large
 def test_a_second_sequence_beyond_31_bits(
     device: str, check_accuracy: Callable
@@ -449,6 +457,7 @@ MUTATIONS = [
         "triton.cdiv(total_q, block_m)",
         "blocks of one sequence",
     ),
+    ANOTHER_DEVICE,
     *refusal_mutations(3),
     Mutation("if heads > 65535:", "if False:", "a grid too high for the GPU"),
     Mutation("(k.shape[1] == 0 or heads % k.shape[1])", "False", "any heads of k"),
