@@ -394,7 +394,7 @@ MUTATIONS = [
     Mutation("block_table.shape[1] if pages else 0", "block_table.shape[1]", "pages"),
     Mutation("if k.shape[1] == 0:", "if False:", "pages of no keys", 1, True),
     Mutation("k.shape[2] == 0 or heads % k.shape[2]", "False", "any heads of k"),
-    Mutation("x.ndim == len(shape) and ", "", "tables of other dimensions"),
+    Mutation("x.ndim == len(axes) and ", "", "tables of other dimensions"),
     Mutation("len(x) == batch and ", "", "tables of fewer sequences"),
     Mutation(" and x.is_contiguous()", "", "every other page"),
     Mutation(
