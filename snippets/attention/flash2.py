@@ -129,6 +129,9 @@ def attention_kernel(
 
 
 # --8<-- [start:checks]
+MAX_SEQ = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
+
+
 def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     """Raise a ValueError that names the tensor that the kernel cannot take."""
     for name, x in (("q", q), ("k", k), ("v", v)):
@@ -137,6 +140,8 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
                 f"{name} has {x.ndim} dimensions; it must have 4: "
                 "[batch, heads, seq, head_dim]"
             )
+        if x.shape[2] > MAX_SEQ:
+            raise ValueError(f"{name} has seq {x.shape[2]}; it must be up to {MAX_SEQ}")
         if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
@@ -144,7 +149,7 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be on a GPU, or float16 or float32"
+                "it must be float16 or float32, or TRITON_INTERPRET unset"
             )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
@@ -191,7 +196,8 @@ def attention(
     Args:
         q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, any strides,
             on a GPU (or on the CPU under TRITON_INTERPRET=1, without bfloat16).
-            batch * heads: at most 65535; head_dim: 1 to 256.
+            batch * heads: at most 65535; head_dim: 1 to 256; seq_q, and seq_k below:
+            at most 2^31 - 256.
         k: [batch, kv_heads, seq_k, head_dim], dtype and device of q, any strides.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
         v: shape of k, dtype and device of q, any strides.
@@ -205,10 +211,11 @@ def attention(
     Returns:
         o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
         lse: [batch, heads, seq_q], float32, natural logarithm.
-        A row without a finite score has o = 0 and lse = -inf.
+        A row without keys, or whose scores are all -inf, has o = 0 and lse = -inf.
 
     Raises:
         ValueError: an argument is not one of the above.
+        triton.OutOfResources: the tiles do not fit into shared memory.
 
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
@@ -216,7 +223,7 @@ def attention(
     if causal:
         raise ValueError("causal is True; it must be False: see flash2_causal.py")
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
-    scale = head_dim**-0.5 if scale is None else scale
+    scale = head_dim**-0.5 if scale is None else float(scale)
     if not abs(scale) <= torch.finfo(torch.float32).max:
         raise ValueError(f"scale is {scale}; it must be finite in float32")
     if input_precision not in ("ieee", "tf32"):

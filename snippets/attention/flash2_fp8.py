@@ -20,7 +20,8 @@ def quantise(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
     Returns:
         x8: [batch, heads, rows, cols], float8_e4m3fn, dense, in x's order of axes. The
-            largest value of each head is the largest of the format, 448.
+            largest value of each head is the largest of the format, 448, or less if
+            all of its values are below 5.3e-36 in size.
         scale: [batch, heads], float32. x is about x8 * scale.
     """
     if x.numel() == 0:  # no value is the largest
@@ -183,7 +184,7 @@ def attention_kernel(
     # --8<-- [start:finish]
     # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
     # --8<-- [line:divide]
-    o = acc * (v_scale / tl.where(l_i == 0.0, 1.0, l_i))[:, None]
+    o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None] * v_scale
     # --8<-- [line:lse]
     lse = (m_i + tl.log2(l_i) - P_BITS) * LN_2
     # --8<-- [line:store]
@@ -198,6 +199,9 @@ def attention_kernel(
 
 
 # --8<-- [start:checks]
+MAX_SEQ = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
+
+
 def check(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -212,6 +216,8 @@ def check(
                 f"{name} has {x.ndim} dimensions; it must have 4: "
                 f"[batch, heads, {axes}]"
             )
+        if x.shape[2] > MAX_SEQ:
+            raise ValueError(f"{name} has seq {x.shape[2]}; it must be up to {MAX_SEQ}")
         if x.dtype != torch.float8_e4m3fn:
             raise ValueError(f"{name} is {x.dtype}; it must be torch.float8_e4m3fn")
         if not x.is_cuda and not triton.knobs.runtime.interpret:
@@ -278,7 +284,8 @@ def attention(
         q: [batch, heads, seq_q, head_dim], float8_e4m3fn, on a GPU of compute
             capability 8.9 or above (or on the CPU under TRITON_INTERPRET=1).
             head_dim: a multiple of 16 up to 256. Last stride 1; the address and the
-            other strides are multiples of 16 bytes.
+            other strides are multiples of 16 bytes. seq_q, and seq_k below: at most
+            2^31 - 256.
         k: [batch, kv_heads, seq_k, head_dim], dtype, device and strides as q.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
         v: [batch, kv_heads, head_dim, seq_k]: transposed. Dtype, device and strides as
@@ -290,6 +297,7 @@ def attention(
         causal: query i sees key j only if j <= i + seq_k - seq_q: the last query sees
             every key, whatever the lengths.
         scale: what the scores are multiplied by, positive; head_dim ** -0.5 if None.
+            The scores, so multiplied, must stay below 2^23 in size.
 
     Returns:
         o: [batch, heads, seq_q, head_dim], bfloat16, contiguous, without a gradient.

@@ -172,6 +172,9 @@ def attention_kernel(
 
 
 # --8<-- [start:checks]
+MAX_SEQ = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
+
+
 def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     """Raise a ValueError that names the tensor that the kernel cannot take."""
     for name, x in (("q", q), ("k", k), ("v", v)):
@@ -180,6 +183,8 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
                 f"{name} has {x.ndim} dimensions; it must have 4: "
                 "[batch, heads, seq, head_dim]"
             )
+        if x.shape[2] > MAX_SEQ:
+            raise ValueError(f"{name} has seq {x.shape[2]}; it must be up to {MAX_SEQ}")
         if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
@@ -187,7 +192,7 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be on a GPU, or float16 or float32"
+                "it must be float16 or float32, or TRITON_INTERPRET unset"
             )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
@@ -243,13 +248,14 @@ def attention(
         q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, on a GPU (or
             on the CPU under TRITON_INTERPRET=1, without bfloat16). head_dim: up to 256.
             Last stride 1; the address, the other strides and the row are multiples of
-            16 bytes.
+            16 bytes. seq_q, and seq_k below: at most 2^31 - 256.
         k: [batch, kv_heads, seq_k, head_dim], dtype, device and strides as q.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
         v: shape of k, dtype, device and strides as q.
         causal: query i sees key j only if j <= i + seq_k - seq_q: the last query sees
             every key, whatever the lengths.
         scale: what the scores are multiplied by, positive; head_dim ** -0.5 if None.
+            The scores, so multiplied, must stay below 2^23 in size.
         input_precision: of float32 products: "ieee", or "tf32" (faster, 10 bits of
             fraction). Without effect on the other dtypes.
         programs: how many share the tiles, from 1 to 65536; if None, two for each
@@ -258,7 +264,7 @@ def attention(
     Returns:
         o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
         lse: [batch, heads, seq_q], float32, natural logarithm.
-        A row that sees no key, or no finite score, has o = 0 and lse = -inf.
+        A row that sees no key, or only scores of -inf, has o = 0 and lse = -inf.
 
     Raises:
         ValueError: an argument is not one of the above.

@@ -17,7 +17,7 @@ def scores(
 
     Args:
         q: [..., seq_q, head_dim], a floating dtype.
-        k: [..., seq_k, head_dim], dtype of q.
+        k: [..., seq_k, head_dim], dtype and leading dimensions of q.
         causal: query i sees key j only if j <= i + seq_k - seq_q: the last query sees
             every key. The other scores are -inf.
         scale: what q k^T is multiplied by; head_dim ** -0.5 if None.
@@ -26,8 +26,7 @@ def scores(
         [..., seq_q, seq_k], dtype of q.
 
     Raises:
-        ValueError: q or k has fewer than 2 dimensions, or another head_dim or dtype
-            than the other, or head_dim is 0.
+        ValueError: q or k is not one of the above, or head_dim is 0.
     """
     for name, x in (("q", q), ("k", k)):
         if x.ndim < 2 or not x.is_floating_point():
@@ -38,10 +37,11 @@ def scores(
     head_dim = q.shape[-1]
     if head_dim == 0:
         raise ValueError("q has head_dim 0; it must be at least 1")
-    if (k.shape[-1], k.dtype) != (head_dim, q.dtype):
+    same = k.shape[:-2] == q.shape[:-2]
+    if not same or (k.shape[-1], k.dtype) != (head_dim, q.dtype):
         raise ValueError(
-            f"k is {k.dtype} with head_dim {k.shape[-1]}; "
-            f"it must be {q.dtype} with head_dim {head_dim}, as q"
+            f"k is {k.dtype} of shape {list(k.shape)}; it must be as q, "
+            f"{q.dtype} of shape {list(q.shape)}, but for seq_k"
         )
     # --8<-- [line:scale]
     scale = head_dim**-0.5 if scale is None else scale
@@ -71,13 +71,14 @@ def attention(
 
     Args:
         q: [..., seq_q, head_dim], a floating dtype.
-        k: [..., seq_k, head_dim], dtype of q.
-        v: [..., seq_k, head_dim], dtype of q.
+        k: [..., seq_k, head_dim], dtype and leading dimensions of q.
+        v: shape and dtype of k.
         causal: query i sees key j only if j <= i + seq_k - seq_q.
         scale: what q k^T is multiplied by; head_dim ** -0.5 if None.
 
     Returns:
-        [..., seq_q, head_dim], dtype of q. A row without a finite score is 0.
+        [..., seq_q, head_dim], dtype of q. A row without keys, or whose scores
+        are all -inf, is 0.
 
     Raises:
         ValueError: an argument is not one of the above.

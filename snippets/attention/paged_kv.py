@@ -256,6 +256,9 @@ def choose_splits(programs: int, tiles: int, slots: int) -> int:
 
 
 # --8<-- [start:checks]
+MAX_ROWS = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
+
+
 def check(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -277,7 +280,7 @@ def check(
         if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be on a GPU, or float16 or float32"
+                "it must be float16 or float32, or TRITON_INTERPRET unset"
             )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
@@ -289,11 +292,16 @@ def check(
                 f"{name} is {x.dtype} on {x.device}; it must be as q: "
                 f"{q.dtype} on {q.device}"
             )
-    batch, heads, _, head_dim = q.shape
+    batch, heads, seq_q, head_dim = q.shape
     if not 1 <= head_dim <= 256:
         raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
     if batch * heads > 65535:
         raise ValueError(f"q has {batch} * {heads} heads; it must have at most 65535")
+    if batch * heads * seq_q > MAX_ROWS:
+        raise ValueError(
+            f"q has {batch} * {heads} heads of {seq_q} rows; it must have at most "
+            f"{MAX_ROWS} rows in all"
+        )
     if k.shape[1] == 0:
         raise ValueError("k has page_size 0; it must be at least 1")
     if heads and (k.shape[2] == 0 or heads % k.shape[2]):
@@ -336,7 +344,8 @@ def attention(
     Args:
         q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, any strides,
             on a GPU (or on the CPU under TRITON_INTERPRET=1, without bfloat16).
-            batch * heads: at most 65535; head_dim: 1 to 256.
+            batch * heads: at most 65535, and times seq_q at most 2^31 - 256; head_dim:
+            1 to 256.
         k: [pages, page_size, kv_heads, head_dim], dtype and device of q, any strides.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
         v: shape of k, dtype and device of q, any strides.
@@ -360,10 +369,11 @@ def attention(
     Returns:
         o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
         lse: [batch, heads, seq_q], float32, natural logarithm.
-        A row that sees no key, or no finite score, has o = 0 and lse = -inf.
+        A row that sees no key, or only scores of -inf, has o = 0 and lse = -inf.
 
     Raises:
         ValueError: an argument is not one of the above.
+        triton.OutOfResources: the tiles do not fit into shared memory.
 
     Source: Dao et al., "Flash-Decoding for long-context inference", 2023.
     """
@@ -372,7 +382,7 @@ def attention(
     max_pages = block_table.shape[1] if pages else 0
     # However wide the table, a sequence has fewer keys than an int32 can count.
     seq_k = min(max_pages * page_size, 2**31 - 1)
-    scale = head_dim**-0.5 if scale is None else scale
+    scale = head_dim**-0.5 if scale is None else float(scale)
     if not abs(scale) <= torch.finfo(torch.float32).max:
         raise ValueError(f"scale is {scale}; it must be finite in float32")
     if input_precision not in ("ieee", "tf32"):

@@ -13,7 +13,7 @@ def partial(
     """Attention to one part of the keys, before the division.
 
     Args:
-        q: [..., seq_q, head_dim], a floating dtype.
+        q: [..., seq_q, head_dim], float32 or float64.
         k: [..., seq_k, head_dim], dtype of q: some of the keys, or none.
         v: [..., seq_k, head_dim], dtype of q: their values.
         scale: what q k^T is multiplied by; head_dim ** -0.5 if None.
@@ -23,17 +23,23 @@ def partial(
         score, the sum of p = exp(s - m_i), and p v.
 
     Raises:
-        ValueError: q has head_dim 0, k or v another head_dim or dtype than q, or v
-            another shape than k.
+        ValueError: q is not one of the above, or k or v not as q.
 
     Source: Dao et al., "FlashAttention", 2022, section 3.1.
     """
+    # In fewer bits acc, which is not divided yet, would soon overflow.
+    if q.ndim < 2 or q.dtype not in (torch.float32, torch.float64):
+        raise ValueError(
+            f"q is {q.dtype} with {q.ndim} dimensions; "
+            "it must be [..., seq_q, head_dim], float32 or float64"
+        )
     if q.shape[-1] == 0:
         raise ValueError("q has head_dim 0; it must be at least 1")
-    if (k.shape[-1:], k.dtype) != (q.shape[-1:], q.dtype):
+    same = k.ndim == q.ndim and k.shape[:-2] == q.shape[:-2]
+    if not same or (k.shape[-1], k.dtype) != (q.shape[-1], q.dtype):
         raise ValueError(
-            f"k is {k.dtype} with head_dim {k.shape[-1]}; "
-            f"it must be {q.dtype} with head_dim {q.shape[-1]}, as q"
+            f"k is {k.dtype} of shape {list(k.shape)}; it must be as q, "
+            f"{q.dtype} of shape {list(q.shape)}, but for seq_k"
         )
     if (v.shape, v.dtype) != (k.shape, k.dtype):
         raise ValueError(

@@ -169,6 +169,9 @@ def attention_kernel(
 
 
 # --8<-- [start:checks]
+MAX_SEQ = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
+
+
 def check(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -183,6 +186,8 @@ def check(
                 f"{name} has {x.ndim} dimensions; it must have 3: "
                 "[total, heads, head_dim]"
             )
+        if len(x) > MAX_SEQ:
+            raise ValueError(f"{name} has total {len(x)}; it must be up to {MAX_SEQ}")
         if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
@@ -190,7 +195,7 @@ def check(
         if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be on a GPU, or float16 or float32"
+                "it must be float16 or float32, or TRITON_INTERPRET unset"
             )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
@@ -255,7 +260,8 @@ def attention(
     Args:
         q: [total_q, heads, head_dim], float16, bfloat16 or float32, any strides,
             on a GPU (or on the CPU under TRITON_INTERPRET=1, without bfloat16).
-            heads: at most 65535; head_dim: 1 to 256.
+            heads: at most 65535; head_dim: 1 to 256; total_q, and total_k below: at
+            most 2^31 - 256.
         k: [total_k, kv_heads, head_dim], dtype and device of q, any strides.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
         v: shape of k, dtype and device of q, any strides.
@@ -275,18 +281,19 @@ def attention(
     Returns:
         o: [total_q, heads, head_dim], dtype of q, contiguous, without a gradient.
         lse: [heads, total_q], float32, natural logarithm.
-        A row that sees no key, or no finite score, has o = 0 and lse = -inf. So have
-        the rows behind the last sequence.
+        A row that sees no key, or only scores of -inf, has o = 0 and lse = -inf. So
+        have the rows behind the last sequence.
 
     Raises:
         ValueError: an argument is not one of the above.
+        triton.OutOfResources: the tiles do not fit into shared memory.
 
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
     check(q, k, v, cu_seqlens_q, cu_seqlens_k)
     (total_q, heads, head_dim), (total_k, kv_heads, _) = q.shape, k.shape
     batch = len(cu_seqlens_q) - 1
-    scale = head_dim**-0.5 if scale is None else scale
+    scale = head_dim**-0.5 if scale is None else float(scale)
     if not abs(scale) <= torch.finfo(torch.float32).max:
         raise ValueError(f"scale is {scale}; it must be finite in float32")
     if input_precision not in ("ieee", "tf32"):
@@ -330,6 +337,7 @@ def attention(
             CAUSAL=causal,
             num_warps=4 if block_m * head_dim <= 2**14 else 8,
             num_stages=2,
+            enable_fp_fusion=False,  # s has the rounding that m_new has
         )
     return o, lse
 

@@ -108,6 +108,9 @@ def attention_kernel(
 
 
 # --8<-- [start:launch]
+MAX_SEQ = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
+
+
 def attention(
     q: torch.Tensor,
     k: torch.Tensor,
@@ -121,7 +124,8 @@ def attention(
 
     Args:
         q: [seq_q, head_dim], float16, bfloat16 or float32, any strides, on a GPU (or
-            on the CPU under TRITON_INTERPRET=1, without bfloat16). head_dim: 1 to 256.
+            on the CPU under TRITON_INTERPRET=1, without bfloat16). head_dim: 1 to 256;
+            seq_q, and seq_k below: at most 2^31 - 256.
         k: [seq_k, head_dim], dtype and device of q, any strides.
         v: [seq_k, head_dim], dtype and device of q, any strides.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
@@ -142,6 +146,8 @@ def attention(
             raise ValueError(
                 f"{name} has {x.ndim} dimensions; it must have 2: [seq, head_dim]"
             )
+        if len(x) > MAX_SEQ:
+            raise ValueError(f"{name} has seq {len(x)}; it must be up to {MAX_SEQ}")
         if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
             raise ValueError(
                 f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
@@ -149,7 +155,7 @@ def attention(
         if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be on a GPU, or float16 or float32"
+                "it must be float16 or float32, or TRITON_INTERPRET unset"
             )
         if not x.is_cuda and not triton.knobs.runtime.interpret:
             raise ValueError(
@@ -168,7 +174,7 @@ def attention(
         raise ValueError(f"k has head_dim {k.shape[1]}; it must be q's {head_dim}")
     if v.shape != k.shape:
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
-    scale = head_dim**-0.5 if scale is None else scale
+    scale = head_dim**-0.5 if scale is None else float(scale)
     if not abs(scale) <= torch.finfo(torch.float32).max:
         raise ValueError(f"scale is {scale}; it must be finite in float32")
     for name, block in (("block_m", block_m), ("block_n", block_n)):

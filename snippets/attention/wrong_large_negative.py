@@ -137,7 +137,7 @@ def attention(
         if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
             raise ValueError(
                 f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be on a GPU, or float16 or float32"
+                "it must be float16 or float32, or TRITON_INTERPRET unset"
             )
         if (x.dtype, x.device) != (q.dtype, q.device):
             raise ValueError(

@@ -497,6 +497,15 @@ class Attention:
             with pytest.raises(ValueError, match=match):
                 self.run(*self.inputs(3, 5, device, head_dim=head_dim))
 
+    def test_refuses_more_rows_than_32_bits_count(self, device: str) -> None:
+        q, k, v = self.inputs(1, 1, device)
+        most = 2**31 - 256
+        longer = [x.expand(*x.shape[:-2], most + 1, x.shape[-1]) for x in (q, k, v)]
+        with pytest.raises(ValueError, match=rf"^q has \w+ {most + 1}; .* to {most}$"):
+            self.run(longer[0], k, v)
+        with pytest.raises(ValueError, match=rf"^k has \w+ {most + 1}; .* to {most}$"):
+            self.run(q, *longer[1:])
+
     @pytest.mark.parametrize("bad", [NAN, INF, -INF, 3.5e38])
     def test_refuses_other_scales(self, bad: float, device: str) -> None:
         match = f"^scale is {re.escape(str(bad))}; it must be .*finite"
@@ -692,6 +701,18 @@ class Attention:
         inputs = q * 50, k * 40, v
         o, _ = self.check(*inputs, accuracy.compare, causal=causal, scale=1.0)
         assert o.isfinite().all()
+
+    def test_huge_scores(self, dtype: torch.dtype, causal: bool, device: str) -> None:
+        # All alike, so each key has the same weight. Scores of 2^23 or 2^34, which
+        # float32 holds to half a unit, or to 1000: what is subtracted must be rounded
+        # as what it is subtracted from.
+        q, k, v = self.inputs(100, 100, device, head_dim=80, dtype=dtype)
+        q, k = (x.fill_(900.0 if self.positive_scale else 5e4) for x in (q, k))
+        o, lse = self.run(q, k, v.fill_(1), causal=causal)
+        assert ((o - 1).abs() <= 2 * torch.finfo(dtype).eps).all()
+        if lse is not None:
+            expected = self.reference(q, k, v, causal=causal)[1]
+            torch.testing.assert_close(lse.double(), expected, rtol=1e-5, atol=0)
 
     def test_every_block_size(
         self, causal: bool, device: str, guarded: Callable, check_accuracy: Callable

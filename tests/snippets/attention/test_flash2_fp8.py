@@ -311,6 +311,35 @@ def test_scores_that_are_all_0(factor: float, device: str) -> None:
     torch.testing.assert_close(lse, count.log().expand_as(lse))
 
 
+def test_values_that_are_all_tiny(device: str) -> None:
+    # Their factor is the smallest normal number: divided by anything, it loses digits.
+    inputs = make((1, 1), (1, 1), 1, 4000, 16, device)
+    inputs.q.zero_()
+    inputs.v.fill_(448)
+    inputs.v_scale.fill_(torch.finfo(torch.float32).tiny)
+    o, _ = attention(**inputs.arguments())
+    torch.testing.assert_close(
+        o.double(), inputs.meant()[2][:, :, :1], rtol=0.01, atol=0
+    )
+
+
+@pytest.mark.gpu
+@both_kinds
+def test_huge_scores(causal: bool, device: str) -> None:
+    # All alike, so each key has the same weight, rounded to a float8.
+    inputs = make((1, 2), (1, 1), 100, 100, 80, device)
+    for x in (inputs.q, inputs.k, inputs.v):
+        x.fill_(448)
+    for scale in (inputs.q_scale, inputs.k_scale):
+        scale.fill_(2)  # scores of 7.2e6, below 2^23
+    inputs.v_scale.fill_(1 / 448)
+    o, lse = attention(**inputs.arguments(), causal=causal)
+    assert ((o.float() - 1).abs() <= 2**-4).all()
+    q, k, v = inputs.meant()
+    expected = reference(q, k.repeat_interleave(2, 1), v, causal=causal)[1]
+    torch.testing.assert_close(lse.double(), expected, rtol=1e-5, atol=0)
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 0, 16), (2, 3, 5, 0), (0, 3, 5, 16)])
 def test_quantise_nothing(shape: tuple[int, ...], device: str) -> None:
     x8, scale = flash2_fp8.quantise(torch.empty(shape, device=device))
@@ -356,6 +385,8 @@ def test_refuses_other_shapes(device: str) -> None:
         refused(f"q has head_dim {head_dim}; it must be a multiple of 16", inputs, q=x)
     x = torch.zeros((2, 2, 40, 32), device=device).to(FLOAT8)
     refused(r"k has head_dim 32; it must be q's 16", inputs, k=x)
+    long = inputs.k[:, :, :1].expand(2, 2, 2**31 - 255, 16)
+    refused(r"k has seq 2147483393; it must be up to 2147483392", inputs, k=long)
     for x in (inputs.k, inputs.v[..., :32], inputs.v[:, :1]):
         match = r"v has shape .*; it must be that of k transposed: \[2, 2, 16, 40\]"
         refused(match, inputs, v=x)
@@ -531,7 +562,12 @@ MUTATIONS = [
     Mutation(
         "acc * alpha[:, None] + tl.dot", "acc + tl.dot", "the output is not rescaled"
     ),
-    Mutation("acc * (v_scale / tl", "acc * (1.0 / tl", "V without its factor"),
+    Mutation("[:, None] * v_scale", "[:, None]", "V without its factor"),
+    Mutation(
+        "acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None] * v_scale",
+        "acc * (v_scale / tl.where(l_i == 0.0, 1.0, l_i))[:, None]",
+        "a tiny factor of V loses digits",
+    ),
     Mutation("q_scale_ptr + batch * heads + head", "q_scale_ptr", "one factor of q"),
     Mutation("k_scale_ptr + row_kv", "k_scale_ptr", "one factor of K"),
     Mutation("v_scale_ptr + row_kv", "v_scale_ptr + kv_head", "factors of batch 0"),

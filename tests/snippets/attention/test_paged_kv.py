@@ -228,6 +228,8 @@ def test_refuses_other_tensors(device: str) -> None:
     refused(r"q has head_dim 0; it must", *(x[..., :0] for x in (q, k, v)), *rest)
     many = torch.empty((256, 256, 1, 16), device=device)
     refused(r"q has 256 \* 256 heads; it must", many, k, v, *rest)
+    many = torch.empty((1, 1, 1, 16), device=device).expand(2, 64, 2**24, 16)
+    refused(r"q has 2 \* 64 heads of .*; it must have at", many, k, v, *rest)
     refused(r"k has page_size 0; it must", q, k[:, :0], v[:, :0], *rest)
     for heads in (3, 0):
         x = torch.empty((12, 8, heads, 16), device=device)

@@ -17,7 +17,6 @@ from tests.snippets.attention.cases import (
     INF,
     NAN,
     baseline,
-    every_dtype,
     qkv,
     reference,
 )
@@ -139,7 +138,7 @@ def test_attention_in_parts(
     check(averaged, inputs, check_accuracy)
 
 
-@every_dtype
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_every_dtype(dtype: torch.dtype, device: str) -> None:
     # All arithmetic is in the dtype, a few roundings for each part.
     inputs = qkv((2,), (2,), 5, 40, 16, dtype, device)
@@ -219,8 +218,12 @@ def test_refuses(device: str) -> None:
     q, k, v = qkv((), (), 3, 4, 8, torch.float32, device)
     refused = {
         "q has head_dim 0; it must be at least 1": (q[:, :0], k[:, :0], v),
-        "k is torch.float32 with head_dim 7; .*8": (q, k[:, :7], v),
-        "k is torch.float64 with head_dim 8; .*float32": (q, k.double(), v),
+        "q is torch.float16 with 2 dimensions": tuple(x.half() for x in (q, k, v)),
+        "q is torch.float32 with 1 dimensions": (q[0], k, v),
+        r"k is torch.float32 of shape \[4, 7\]; .*\[3, 8\]": (q, k[:, :7], v),
+        r"k is torch.float32 of shape \[1, 4, 8\]; .*\[3, 8\]": (q, k[None], v[None]),
+        r"k is torch.float32 of shape \[8\]; .*\[3, 8\]": (q, k[0], v),
+        r"k is torch.float64 of shape .*float32": (q, k.double(), v),
         r"v is torch.float32 of shape \[3, 8\]; .*\[4, 8\]": (q, k, v[:3]),
         "v is torch.float64 of shape .*float32": (q, k, v.double()),
     }
@@ -275,5 +278,7 @@ MUTATIONS = [
     ),
     Mutation("return o, m_i + torch.log(l_i)", "return o, m_i", "an lse of one part"),
     Mutation("(v.shape, v.dtype) != (k.shape, k.dtype)", "False", "any v"),
-    Mutation("(k.shape[-1:], k.dtype) != (q.shape[-1:], q.dtype)", "False", "any k"),
+    Mutation("not same or ", "", "other leading dimensions of k"),
+    Mutation("(k.shape[-1], k.dtype) != (q.shape[-1], q.dtype)", "False", "any k"),
+    Mutation(" or q.dtype not in (torch.float32, torch.float64)", "", "half precision"),
 ]

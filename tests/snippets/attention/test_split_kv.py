@@ -271,6 +271,15 @@ def test_launches_wait_for_each_other(
     )
 
 
+def test_refuses_more_rows_than_32_bits_count(device: str) -> None:
+    x = torch.zeros((1, 1, 1, 16), device=device)
+    q = x.expand(2, 64, 2**24, 16)
+    with pytest.raises(
+        ValueError, match=r"^q has 2 \* 64 heads of .*; it must have at"
+    ):
+        split_kv.attention(q, *(x.expand(2, 1, 16, 16),) * 2)
+
+
 MUTATIONS = [
     ANOTHER_DEVICE,
     Mutation(
