@@ -56,7 +56,7 @@ gpu memcheck bench: export PATH := $(MACHINE)
 gpu:  ## run the snippets' tests on this machine's GPU and record them
 	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis
 	ls tests/snippets/*/test_*.py | \
-		xargs -P 10 -I MODULE $(PYTHON) -m pytest -q MODULE --record
+		xargs -P 14 -I MODULE $(PYTHON) -m pytest -q MODULE --record
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
 	@command -v compute-sanitizer >/dev/null || { echo "make $@: compute-sanitizer is" \
