@@ -72,6 +72,28 @@ def test_an_error_of_the_compiler_is_seen(tmp_path: Path) -> None:
         assert "type" in launched
 
 
+@pytest.mark.parametrize("name", ["flash2_causal", "flash2_window", "varlen"])
+def test_scores_are_rounded_before_the_maximum_is_subtracted(
+    name: str, tmp_path: Path
+) -> None:
+    # A fused multiply-add would not: see "What the fused instruction rounds".
+    cross_compile(ROOT / f"snippets/attention/{name}.py", cache=tmp_path)
+    for path in tmp_path.rglob("*.ptx"):
+        text = path.read_text(encoding="utf-8")
+        made = {
+            result: (operation, first)
+            for operation, result, first in re.findall(
+                r"^\s*([a-z][\w.]*) +\t?(%\w+), (%\w+)", text, re.MULTILINE
+            )
+        }
+        powers = [first for operation, first in made.values() if "ex2." in operation]
+        assert powers
+        for power in powers:
+            operation, first = made[power]
+            assert operation.startswith("mul.")  # by log2(e)
+            assert made[first][0].startswith("sub.")
+
+
 @pytest.mark.parametrize("name", ["split_kv", "paged_kv"])
 def test_nothing_is_read_before_the_launch_before_has_ended(
     name: str, tmp_path: Path
