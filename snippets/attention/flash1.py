@@ -134,7 +134,7 @@ def attention(
 
     Returns:
         [seq_q, head_dim], dtype of q, contiguous. Products and sums are float32.
-        A row without a finite score is 0.
+        A row without keys, or whose scores are all -inf, is 0.
 
     Raises:
         ValueError: an argument is not one of the above.

@@ -256,7 +256,8 @@ def choose_splits(programs: int, tiles: int, slots: int) -> int:
 
 
 # --8<-- [start:checks]
-MAX_ROWS = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
+# So that 256 tiles of 256 keys, a step of the loop, beyond the end fit in 32 bits.
+MAX_ROWS = 2**31 - 2**16
 
 
 def check(
@@ -344,7 +345,7 @@ def attention(
     Args:
         q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, any strides,
             on a GPU (or on the CPU under TRITON_INTERPRET=1, without bfloat16).
-            batch * heads: at most 65535, and times seq_q at most 2^31 - 256; head_dim:
+            batch * heads: at most 65535, and times seq_q at most 2^31 - 2^16; head_dim:
             1 to 256.
         k: [pages, page_size, kv_heads, head_dim], dtype and device of q, any strides.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
@@ -380,8 +381,8 @@ def attention(
     check(q, k, v, block_table, seq_lens)
     (batch, heads, seq_q, head_dim), (pages, page_size, kv_heads, _) = q.shape, k.shape
     max_pages = block_table.shape[1] if pages else 0
-    # However wide the table, a sequence has fewer keys than an int32 can count.
-    seq_k = min(max_pages * page_size, 2**31 - 1)
+    # However wide the table: no sequence has more keys.
+    seq_k = min(max_pages * page_size, MAX_ROWS)
     scale = head_dim**-0.5 if scale is None else float(scale)
     if not abs(scale) <= torch.finfo(torch.float32).max:
         raise ValueError(f"scale is {scale}; it must be finite in float32")

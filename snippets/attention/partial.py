@@ -14,8 +14,9 @@ def partial(
 
     Args:
         q: [..., seq_q, head_dim], float32 or float64.
-        k: [..., seq_k, head_dim], dtype of q: some of the keys, or none.
-        v: [..., seq_k, head_dim], dtype of q: their values.
+        k: [..., seq_k, head_dim], dtype and leading dimensions of q: some of the
+            keys, or none.
+        v: shape and dtype of k: their values.
         scale: what q k^T is multiplied by; head_dim ** -0.5 if None.
 
     Returns:
@@ -27,7 +28,7 @@ def partial(
 
     Source: Dao et al., "FlashAttention", 2022, section 3.1.
     """
-    # In fewer bits acc, which is not divided yet, would soon overflow.
+    # acc is not divided yet: float16 would overflow, bfloat16 stop growing.
     if q.ndim < 2 or q.dtype not in (torch.float32, torch.float64):
         raise ValueError(
             f"q is {q.dtype} with {q.ndim} dimensions; "
@@ -103,8 +104,9 @@ def finish(a: Triple) -> tuple[torch.Tensor, torch.Tensor]:
         a: m_i, l_i and acc.
 
     Returns:
-        o: [..., seq_q, head_dim]. A row without a finite score is 0.
-        lse: [..., seq_q], natural logarithm; -inf for a row without a finite score.
+        o: [..., seq_q, head_dim]. A row without keys, or whose scores are all -inf,
+            is 0.
+        lse: [..., seq_q], natural logarithm; -inf for such a row.
     """
     m_i, l_i, acc = a
     # --8<-- [line:divide]

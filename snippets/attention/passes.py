@@ -6,7 +6,7 @@ import torch
 # --8<-- [start:checks]
 def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     """Raise a ValueError that names the argument that is not as it must be."""
-    # In fewer bits the sums would stop growing after some hundreds of keys.
+    # In fewer bits a sum of ones stops growing: bfloat16 at 256, float16 at 2048.
     if q.ndim != 1 or len(q) == 0 or q.dtype not in (torch.float32, torch.float64):
         raise ValueError(
             f"q is {q.dtype} of shape {list(q.shape)}; "

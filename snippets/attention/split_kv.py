@@ -267,7 +267,8 @@ def choose_splits(programs: int, tiles: int, slots: int) -> int:
 
 
 # --8<-- [start:checks]
-MAX_ROWS = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
+# So that 256 tiles of 256 keys, a step of the loop, beyond the end fit in 32 bits.
+MAX_ROWS = 2**31 - 2**16
 
 
 def check(
@@ -352,10 +353,10 @@ def attention(
     Args:
         q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, any strides,
             on a GPU (or on the CPU under TRITON_INTERPRET=1, without bfloat16).
-            batch * heads: at most 65535, and times seq_q at most 2^31 - 256; head_dim:
+            batch * heads: at most 65535, and times seq_q at most 2^31 - 2^16; head_dim:
             1 to 256.
         k: [batch, kv_heads, seq_k, head_dim], dtype and device of q, any strides.
-            seq_k: at most 2^31 - 256.
+            seq_k: at most 2^31 - 2^16.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
         v: shape of k, dtype and device of q, any strides.
         seq_lens: [batch], int32, contiguous, device of q: how many keys of each

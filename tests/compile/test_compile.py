@@ -78,7 +78,9 @@ def test_scores_are_rounded_before_the_maximum_is_subtracted(
 ) -> None:
     # A fused multiply-add would not: see "What the fused instruction rounds".
     cross_compile(ROOT / f"snippets/attention/{name}.py", cache=tmp_path)
-    for path in tmp_path.rglob("*.ptx"):
+    assembly = list(tmp_path.rglob("*.ptx"))
+    assert len(assembly) >= 3  # one for each dtype
+    for path in assembly:
         text = path.read_text(encoding="utf-8")
         made = {
             result: (operation, first)

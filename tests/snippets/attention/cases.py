@@ -221,7 +221,7 @@ def reference(
     scale: float | None = None,
     window: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(o, lse) in float64. A row without a finite score: o = 0, lse = -inf."""
+    """(o, lse) in float64. A row with no score but -inf: o = 0, lse = -inf."""
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     k, v = (for_heads_of(q, x).double() for x in (k, v))
     s = scores(q.double(), k, causal, scale, window)
@@ -291,6 +291,7 @@ class Attention:
         head_dims: the sizes of head_dim to try.
         bad_head_dims: some that it refuses.
         positive_scale: does it refuse a scale of 0 or below?
+        most_rows: how long a sequence may be.
         aligned: does it refuse tensors whose last stride is not 1, or whose rows do not
             begin at multiples of 16 bytes, as descriptors do?
         lengths: (seq_q, seq_k) to try.
@@ -310,6 +311,7 @@ class Attention:
     head_dims: ClassVar[tuple[int, ...]] = HEAD_DIMS
     bad_head_dims: ClassVar[tuple[int, ...]] = (0, 257)
     positive_scale: ClassVar[bool] = False
+    most_rows: ClassVar[int] = 2**31 - 256
     aligned: ClassVar[bool] = False
     lengths: ClassVar[tuple[tuple[int, int], ...]] = lengths_around(16, 16)
     lead: ClassVar[tuple[int, ...]]
@@ -499,7 +501,7 @@ class Attention:
 
     def test_refuses_more_rows_than_32_bits_count(self, device: str) -> None:
         q, k, v = self.inputs(1, 1, device)
-        most = 2**31 - 256
+        most = self.most_rows
         longer = [x.expand(*x.shape[:-2], most + 1, x.shape[-1]) for x in (q, k, v)]
         with pytest.raises(ValueError, match=rf"^q has \w+ {most + 1}; .* to {most}$"):
             self.run(longer[0], k, v)
@@ -703,9 +705,9 @@ class Attention:
         assert o.isfinite().all()
 
     def test_huge_scores(self, dtype: torch.dtype, causal: bool, device: str) -> None:
-        # All alike, so each key has the same weight. Scores of 2^23 or 2^34, which
-        # float32 holds to half a unit, or to 1000: what is subtracted must be rounded
-        # as what it is subtracted from.
+        # All alike, so each key has the same weight. Scores below 2^23 or 2^35, which
+        # float32 holds in steps of a half or of 2048: what is subtracted must be
+        # rounded as what it is subtracted from.
         q, k, v = self.inputs(100, 100, device, head_dim=80, dtype=dtype)
         q, k = (x.fill_(900.0 if self.positive_scale else 5e4) for x in (q, k))
         o, lse = self.run(q, k, v.fill_(1), causal=causal)

@@ -30,6 +30,7 @@ SMALL = {"splits": 3, "block_n": 16}
 
 class TestSplitKv(AttentionTests):
     attention = staticmethod(split_kv.attention)
+    most_rows = 2**31 - 2**16
     blocks = (
         SMALL,
         {"splits": 1, "block_n": 32},
