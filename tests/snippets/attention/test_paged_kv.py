@@ -386,10 +386,10 @@ MUTATIONS = [
     Mutation("kv_head * stride_kh", "kv_head * stride_vh", "K, V's heads"),
     Mutation("kv_head * stride_vh", "kv_head * stride_kh", "V, K's heads"),
     Mutation(
-        "min(max_pages * page_size, 2**31 - 1)", "2**30", "lengths beyond the table"
+        "min(max_pages * page_size, MAX_ROWS)", "2**30", "lengths beyond the table"
     ),
     Mutation(
-        "min(max_pages * page_size, 2**31 - 1)",
+        "min(max_pages * page_size, MAX_ROWS)",
         "(max_pages * page_size + 2**31) % 2**32 - 2**31",
         "a table so wide that its keys overflow",
     ),
