@@ -46,7 +46,6 @@ def attention_kernel(
     CAUSAL: tl.constexpr,
     OVERLAP: tl.constexpr,
 ):
-    # --8<-- [start:offsets]
     # Which batch and head of keys: int64, because their offsets may pass 2^31.
     # --8<-- [line:batch]
     batch = (tl.program_id(1) // kv_heads).to(tl.int64)
@@ -58,9 +57,7 @@ def attention_kernel(
     k_ptr += kv_head * stride_kh
     v_ptr += kv_head * stride_vh
     block_table_ptr += batch * max_pages
-    # --8<-- [end:offsets]
 
-    # --8<-- [start:setup]
     # The queries of all heads that share these keys are the rows of one tile.
     # --8<-- [line:outer]
     start_m = tl.program_id(0) * BLOCK_M
@@ -93,7 +90,6 @@ def attention_kernel(
     FEW: tl.constexpr = BLOCK_M == 16
     l_i = tl.zeros((BLOCK_M, BLOCK_N if FEW else 1), tl.float32)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
-    # --8<-- [end:setup]
 
     # --8<-- [start:loop]
     # --8<-- [line:seq_lens]
@@ -159,7 +155,6 @@ def attention_kernel(
         m_i = m_new
     # --8<-- [end:loop]
 
-    # --8<-- [start:finish]
     # --8<-- [line:total]
     l_i = tl.sum(l_i, axis=1)
     # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
@@ -176,7 +171,6 @@ def attention_kernel(
         mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
     )
     tl.store(lse_ptr + row, lse, mask=offs_m < seq_q)
-    # --8<-- [end:finish]
 
 
 # --8<-- [end:kernel]
