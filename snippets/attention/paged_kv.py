@@ -349,8 +349,9 @@ def attention(
             block_table[batch, j // page_size]. Pages behind the last key's are not
             looked at.
         seq_lens: [batch], int32, contiguous, device of q: how many keys of each
-            sequence there are. The values of the table and of seq_lens are not
-            checked: wrong ones give wrong rows, but no access outside the tensors.
+            sequence there are, at most 2^31 - 2^16. The values of the table and of
+            seq_lens are not checked: wrong ones give wrong rows, but no access outside
+            the tensors.
         causal: query i sees key j only if j <= i + seq_lens - seq_q: the last query
             sees every key, whatever the lengths.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
