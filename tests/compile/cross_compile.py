@@ -53,7 +53,9 @@ def causal(module: ModuleType, x: torch.Tensor, **blocks: int) -> None:
 
 def tuned(module: ModuleType, x: torch.Tensor) -> None:
     """Call an autotuned file with one configuration: there is no GPU to time them."""
-    module.attention_kernel.configs = module.CONFIGS[2:3]
+    tile = {"BLOCK_M": 64, "BLOCK_N": 64}
+    config = next(config for config in module.CONFIGS if config.kwargs == tile)
+    module.attention_kernel.configs = [config]
     causal(module, x)
 
 

@@ -178,10 +178,14 @@ def test_what_caught_it_before_is_tried_first(tree: Tree) -> None:
 
 def test_what_is_learnt_is_added_to_what_is_known(tmp_path: Path) -> None:
     file = tmp_path / "caught_by.json"
+    listed = {"a.py": ["bug", "other"], "b.py": ["bug"]}
     assert caught_by.read(file) == {}
-    caught_by.write({"a.py": {"bug": "test_x", "other": "test_y"}}, file)
-    caught_by.write({"a.py": {"bug": "test_z"}, "b.py": {"bug": "test_x"}}, file)
+    caught_by.write({"a.py": {"bug": "test_x", "other": "test_y"}}, listed, file)
+    found = {"a.py": {"bug": "test_z"}, "b.py": {"bug": "test_x"}}
+    caught_by.write(found, listed, file)
     assert caught_by.read(file) == {
         "a.py": {"bug": "test_z", "other": "test_y"},
         "b.py": {"bug": "test_x"},
     }
+    caught_by.write({}, {"a.py": ["other", "new"]}, file)
+    assert caught_by.read(file) == {"a.py": {"other": "test_y"}}
