@@ -32,7 +32,7 @@ site: $(VENDOR)  ## build the site into site/
 	rm -rf site && mv .cache/site site
 
 test: lint $(VENDOR)  ## every check that needs no GPU, the browser's included
-	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutations
+	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutants
 	$(MAKE) site check
 	pytest -n $(WORKERS) tests/site
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from benchmarks import timing
-from verified_docs import recording, records
+from verified_docs.evidence import plugin, records
 
 COLUMNS = (128, 1024, 4096, 16384, 32768, 131072, 1048576)
 DTYPES = (torch.float32, torch.bfloat16)
@@ -159,7 +159,7 @@ def main() -> int:
     if not torch.cuda.is_available():
         print("benchmarks.softmax: no GPU here; nothing measured", file=sys.stderr)
         return 1
-    environment = recording.environment()
+    environment = plugin.environment()
     folder = wanted or timing.ROOT / "records" / records.slug(environment.gpu)
 
     names = [f"snippets/softmax/{name}.py" for name in (*KERNELS, "gradient")]

@@ -8,4 +8,4 @@ if not torch.cuda.is_available():
     # Triton reads this once, when it is imported.
     os.environ["TRITON_INTERPRET"] = "1"
 
-pytest_plugins = ["pytester", "verified_docs.recording"]
+pytest_plugins = ["pytester", "verified_docs.evidence.plugin"]

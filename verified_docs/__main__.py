@@ -5,8 +5,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from verified_docs import status
-from verified_docs.records import RecordError
+from verified_docs.evidence import table
+from verified_docs.evidence.records import RecordError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
-        print(status.table(known.root))
+        print(table.table(known.root))
     except RecordError as error:
         print(error, file=sys.stderr)
         return 1

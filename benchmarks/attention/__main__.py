@@ -17,7 +17,7 @@ from benchmarks import timing
 from benchmarks.attention import decode, forward, fp8, memory, varlen, window
 from benchmarks.attention.run import PARTS, Disagree, Run, stop
 from benchmarks.attention.warm import warm
-from verified_docs import recording, records
+from verified_docs.evidence import plugin, records
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         return stop("no GPU here; nothing measured")
-    environment = recording.environment()
+    environment = plugin.environment()
     folder = arguments.record
     folder = folder or timing.ROOT / "records" / records.slug(environment.gpu)
     parts = tuple(part for part in PARTS if part in arguments.only)

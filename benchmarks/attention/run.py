@@ -12,7 +12,7 @@ import torch
 
 from benchmarks import timing
 from benchmarks.attention import kernels
-from verified_docs.records import Environment
+from verified_docs.evidence.records import Environment
 
 PARTS = tuple(kernels.NAMES)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from markdown import Markdown
 
-from verified_docs.badge import kind, label
-from verified_docs.evidence import Evidence
-from verified_docs.records import test_hash
+from verified_docs.evidence.records import test_hash
+from verified_docs.evidence.status import Evidence
+from verified_docs.pages.badges import kind, label
 
 ROOT = Path(__file__).resolve().parents[2]
 KATEX = ROOT / "node_modules" / "katex"
@@ -140,12 +140,12 @@ class Repository:
                 "pymdownx.details",
                 "pymdownx.tabbed",
                 "pymdownx.arithmatex",
-                "verified_docs.markdown",
+                "verified_docs.pages.markdown",
             ],
             extension_configs={
                 "pymdownx.tabbed": {"alternate_style": True},
                 "pymdownx.arithmatex": {"generic": True},
-                "verified_docs.markdown": {
+                "verified_docs.pages.markdown": {
                     "root": self.root,
                     "katex": str(KATEX),
                     "tensors": tensors,

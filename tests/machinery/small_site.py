@@ -10,8 +10,8 @@ from pathlib import Path
 from mkdocs.commands.build import build as mkdocs_build
 from mkdocs.config import load_config
 
-from verified_docs import records
 from verified_docs.check import Finding, findings
+from verified_docs.evidence import records
 
 ROOT = Path(__file__).resolve().parents[2]
 GPU = "test-gpu"
@@ -38,7 +38,7 @@ markdown_extensions:
   - pymdownx.details
   - pymdownx.tabbed: {{alternate_style: true}}
   - pymdownx.arithmatex: {{generic: true}}
-  - verified_docs.markdown:
+  - verified_docs.pages.markdown:
       root: !relative $config_dir
       gpu: {GPU}
       katex: {ROOT}/node_modules/katex

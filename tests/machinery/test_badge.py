@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.machinery.repository import Repository
-from verified_docs import badge
-from verified_docs.records import RecordError
+from verified_docs.evidence.records import RecordError
+from verified_docs.pages import badges
 
 STALE = {"sha256": "0" * 64}
 H200 = ("records/h200", "NVIDIA H200")
@@ -87,7 +87,7 @@ def test_the_details(repository: Repository) -> None:
     repository.verify("records/a", "NVIDIA A100", online={"test_sha256": "0" * 64})
     repository.verify("records/t4", "NVIDIA T4", three_pass={})
     status = repository.evidence().status("softmax/online.py")
-    shown = badge.render(status)
+    shown = badges.render(status)
     for text in (
         "<summary>GPU-verified on NVIDIA H200; "
         "stale on NVIDIA A100, NVIDIA L4</summary>",

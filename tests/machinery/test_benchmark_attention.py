@@ -24,8 +24,8 @@ from benchmarks.attention import (
 from benchmarks.attention.measure import Wrong, check_rows, first
 from benchmarks.attention.run import PARTS, Disagree, Run, hashes
 from tests.machinery.repository import ROOT
-from verified_docs import records
-from verified_docs.records import Environment
+from verified_docs.evidence import records
+from verified_docs.evidence.records import Environment
 
 ENVIRONMENT = Environment("NVIDIA H200", *(f"{n}" for n in range(7)))
 Tensor = torch.Tensor

@@ -9,7 +9,7 @@ from mkdocs.exceptions import Abort
 
 from tests.machinery import small_site
 from verified_docs.check import Finding, Missing, Weight
-from verified_docs.errors import PageError
+from verified_docs.pages.errors import PageError
 
 ONE = "snippets/part/one.py"
 PAGE = "docs/part/page.md"
@@ -233,7 +233,7 @@ def test_a_page_with_a_byte_order_mark(site):
 
 def hook(root):
     """Use the hook that this site uses, too."""
-    line = f"hooks: [{small_site.ROOT}/verified_docs/notebook.py]\nplugins:"
+    line = f"hooks: [{small_site.ROOT}/verified_docs/pages/notebook.py]\nplugins:"
     small_site.edit(root, "mkdocs.yml", "plugins:", line)
 
 

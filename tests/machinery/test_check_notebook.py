@@ -8,7 +8,7 @@ from tests.machinery import small_site
 
 BOOK = "docs/part/book.ipynb"
 PLUGIN = """\
-hooks: [{root}/verified_docs/notebook.py]
+hooks: [{root}/verified_docs/pages/notebook.py]
 plugins:
   - mkdocs-jupyter: {{execute: false, include: ["*.ipynb"], include_requirejs: false}}
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from verified_docs.diagrams import DiagramError, render
+from verified_docs.pages.diagrams import DiagramError, render
 
 SVG = """<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"

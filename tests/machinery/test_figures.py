@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.machinery.repository import Repository
-from verified_docs import figures
 from verified_docs.check import quotes
-from verified_docs.figures import FigureError
+from verified_docs.pages import figures
+from verified_docs.pages.figures import FigureError
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 MEASUREMENTS: list[dict[str, Any]] = [

@@ -10,8 +10,8 @@ import pytest
 from markdown import Markdown
 
 from tests.machinery.repository import ONLINE, Repository, blocks
-from verified_docs import snippets
-from verified_docs.errors import PageError
+from verified_docs.code import snippets
+from verified_docs.pages.errors import PageError
 
 INCLUDE = '```python\n--8<-- "softmax/online.py:kernel"\n```'
 
@@ -253,8 +253,10 @@ def test_a_syntax_error_stops_the_build_with_its_line(repository: Repository) ->
 def test_another_owner_of_the_fences_is_refused(repository: Repository) -> None:
     for other in ("pymdownx.superfences", "fenced_code"):
         md = Markdown(
-            extensions=["verified_docs.markdown", other],
-            extension_configs={"verified_docs.markdown": {"root": repository.root}},
+            extensions=["verified_docs.pages.markdown", other],
+            extension_configs={
+                "verified_docs.pages.markdown": {"root": repository.root}
+            },
         )
         with pytest.raises(PageError, match="another extension took the fences"):
             md.convert("text")
@@ -262,8 +264,8 @@ def test_another_owner_of_the_fences_is_refused(repository: Repository) -> None:
 
 def test_superfences_may_come_first(repository: Repository, kernel: str) -> None:
     md = Markdown(
-        extensions=["pymdownx.superfences", "verified_docs.markdown"],
-        extension_configs={"verified_docs.markdown": {"root": repository.root}},
+        extensions=["pymdownx.superfences", "verified_docs.pages.markdown"],
+        extension_configs={"verified_docs.pages.markdown": {"root": repository.root}},
     )
     assert blocks(md.convert(INCLUDE)) == [kernel]
 

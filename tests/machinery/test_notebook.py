@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from verified_docs import notebook
+from verified_docs.pages import notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 SNIPPET = """\
@@ -34,7 +34,7 @@ Plot()
 CONFIG = """\
 site_name: a small site
 theme: {{name: material, font: false}}
-hooks: [{root}/verified_docs/notebook.py]
+hooks: [{root}/verified_docs/pages/notebook.py]
 plugins:
   - mkdocs-jupyter:
       {{execute: true, allow_errors: false, cache: false, include: ["*.ipynb"]}}
@@ -203,7 +203,7 @@ def test_a_notebook_that_is_not_there(site: Path) -> None:
 def copy(site: Path, name: str) -> subprocess.CompletedProcess[str]:
     """The command that copies sections into cells."""
     return subprocess.run(
-        [sys.executable, "-m", "verified_docs.notebook", name],
+        [sys.executable, "-m", "verified_docs.pages.notebook", name],
         cwd=site,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tests.machinery.repository import Repository
-from verified_docs import drawing, plots
-from verified_docs.figures import FigureError
+from verified_docs.pages import drawing, plots
+from verified_docs.pages.figures import FigureError
 
 PLOT = """\
 record: softmax

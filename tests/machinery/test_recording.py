@@ -24,7 +24,7 @@ class version:
 TESTS = """
 import pytest
 from snippets.part import {name}
-from verified_docs.recording import record_accuracy
+from verified_docs.evidence.plugin import record_accuracy
 
 @pytest.mark.parametrize("case", range(3))
 def test_cases(case):
@@ -51,7 +51,9 @@ class Tree:
         self.write("pyproject.toml", "[tool.pytest.ini_options]\npythonpath = ['.']\n")
         options = "addopts = ['--import-mode=importlib', '--strict-markers']\n"
         self.write("pyproject.toml", self.read("pyproject.toml") + options)
-        self.write("conftest.py", "pytest_plugins = ['verified_docs.recording']\n")
+        self.write(
+            "conftest.py", "pytest_plugins = ['verified_docs.evidence.plugin']\n"
+        )
         self.write("gpu/torch.py", FAKE_TORCH)
         self.write("gpu/nvidia-smi", "#!/bin/sh\necho 580.1\n")
         (self.root / "gpu/nvidia-smi").chmod(0o755)

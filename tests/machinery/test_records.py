@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from verified_docs import records
-from verified_docs.records import Entry, Environment, Error, RecordError, State
+from verified_docs.evidence import records
+from verified_docs.evidence.records import Entry, Environment, Error, RecordError, State
 
 ENVIRONMENT = Environment(
     gpu="NVIDIA H200",

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verified_docs import snippets
-from verified_docs.snippets import SnippetError
+from verified_docs.code import snippets
+from verified_docs.code.snippets import SnippetError
 
 FILE = '''"""A file."""
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from verified_docs import records, status
 from verified_docs.__main__ import main
-from verified_docs.records import Entry, Environment
+from verified_docs.evidence import records, table
+from verified_docs.evidence.records import Entry, Environment
 
 ENVIRONMENT = Environment(
     "NVIDIA H200", "9.0", "580", "13.0", "2.11", "3.6", "3.12", ""
@@ -46,7 +46,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def rows(root: Path) -> dict[str, list[str]]:
-    lines = status.table(root).split("\n\n")[0].splitlines()
+    lines = table.table(root).split("\n\n")[0].splitlines()
     cells = [[c.strip() for c in line.split("  ") if c.strip()] for line in lines]
     return {row[0]: row[1:] for row in cells}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.machinery.repository import KATEX, Repository
-from verified_docs.tex import Tex, TexError, height
+from verified_docs.pages.math import Tex, TexError, height
 
 MACROS = {r"\m": r"\htmlClass{t-m}{m}", r"\l": r"\htmlClass{t-l}{\ell}"}
 

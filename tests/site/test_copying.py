@@ -14,7 +14,7 @@ from playwright.sync_api import Page
 
 from tests.site.server import SITE, pages
 from tests.site.visit import Visit, alive
-from verified_docs import snippets
+from verified_docs.code import snippets
 
 SNIPPETS = Path(__file__).parents[2] / "snippets"
 ALONE = Path(__file__).with_name("alone.py")

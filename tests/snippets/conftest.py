@@ -17,7 +17,7 @@ from hypothesis import Phase, settings
 
 from tests.harness import accuracy, poison
 from tests.harness.bounds import Bounds, OutOfBounds
-from verified_docs import recording
+from verified_docs.evidence import plugin
 
 # The interpreter is slow, and a test that fails must fail again.
 settings.register_profile(
@@ -60,7 +60,7 @@ def check_accuracy() -> Callable[..., accuracy.Accuracy]:
 
     def check(*args: torch.Tensor, allow_nonfinite: bool = False) -> accuracy.Accuracy:
         found = accuracy.compare(*args, allow_nonfinite=allow_nonfinite)
-        recording.record_accuracy(found.dtype, found.error, found.bound)
+        plugin.record_accuracy(found.dtype, found.error, found.bound)
         return found
 
     return check

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from verified_docs import badge, records
 from verified_docs.check.dom import Node, parse
 from verified_docs.check.prose import short
 from verified_docs.check.site import Finding, Page, Site, Source, Weight
-from verified_docs.snippets import Snippet, SnippetError, difference
+from verified_docs.code.snippets import Snippet, SnippetError, difference
+from verified_docs.evidence import records
+from verified_docs.pages import badges
 
 PREFORMATTED = ("pre", "textarea", "xmp", "listing", "plaintext")
 MONOSPACE = ("code", "kbd", "samp", "tt")
@@ -281,7 +282,7 @@ def honest(site: Site, page: Page, node: Node) -> Iterator[Finding]:
         if not frame:  # Else the block itself is reported.
             yield page.fault(node, f"badge of {name!r}, which is no snippet", name)
         return
-    wanted = parse(badge.render(site.evidence.status(name))).children[0]
+    wanted = parse(badges.render(site.evidence.status(name))).children[0]
     assert isinstance(wanted, Node)
     if node.text() != wanted.text() or node.classes != wanted.classes:
         reason = f"the badge of {name} is not that of its records; run `make site`"

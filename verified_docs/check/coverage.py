@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from verified_docs import records
 from verified_docs.check.code import Shown, mirrored
 from verified_docs.check.site import EXTENSION, Finding, Site, Weight
-from verified_docs.records import RecordError, State
-from verified_docs.snippets import Snippet, SnippetError
+from verified_docs.code.snippets import Snippet, SnippetError
+from verified_docs.evidence import records
+from verified_docs.evidence.records import RecordError, State
 
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
 

@@ -5,12 +5,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from verified_docs import badge, plots
 from verified_docs.check.code import CODE
 from verified_docs.check.dom import Node, parse
 from verified_docs.check.prose import MEASUREMENT, short
 from verified_docs.check.site import Finding, Page, Site, Weight
-from verified_docs.figures import (
+from verified_docs.code.snippets import Snippet
+from verified_docs.pages import badges, plots
+from verified_docs.pages.figures import (
     FORMATS,
     FigureError,
     field,
@@ -18,7 +19,6 @@ from verified_docs.figures import (
     render,
     select,
 )
-from verified_docs.snippets import Snippet
 
 FENCE = re.compile(
     r"^([ \t>]*)(`{3,}|~{3,})[ \t]*(plot|measurements)\b[^\n]*\n(.*?)^[ \t>]*\2",
@@ -40,9 +40,9 @@ def check(site: Site) -> Iterator[Finding]:
                 reason = f"the figure {short(node.text())} names no source"
                 yield page.fault(node, reason, node.text())
             elif "verified-summary" in node.classes:
-                yield from remade(site, page, node, badge.summary)
+                yield from remade(site, page, node, badges.summary)
             elif "verification" in node.classes and node.tag == "table":
-                yield from remade(site, page, node, badge.table)
+                yield from remade(site, page, node, badges.table)
         yield from drawn(site, page)
 
 

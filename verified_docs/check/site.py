@@ -16,12 +16,14 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from verified_docs import records, snippets, sources
 from verified_docs.check.dom import Node, parse
-from verified_docs.evidence import Evidence
-from verified_docs.sources import SourceError
+from verified_docs.code import snippets
+from verified_docs.evidence import records
+from verified_docs.evidence.status import Evidence
+from verified_docs.pages import sources
+from verified_docs.pages.sources import SourceError
 
-EXTENSION = "verified_docs.markdown"
+EXTENSION = "verified_docs.pages.markdown"
 
 
 GAP = "\N{OBJECT REPLACEMENT CHARACTER}"

@@ -8,7 +8,6 @@ import torch
 import triton
 
 from snippets.attention import exp2
-from tests.mutations import Mutation
 
 BASES = ["e", "2"]
 
@@ -91,20 +90,3 @@ def test_more_than_31_bits_of_elements(base: str) -> None:
     p = exp2.weights(s, 0.0, scale=1.0, base=base)
     for some in (slice(5), slice(2**30 - 5, 2**30 + 5), slice(-10, None)):
         torch.testing.assert_close(p[some], torch.exp(s[some]))
-
-
-MUTATIONS = [
-    Mutation("tl.exp(s - m)", "tl.exp2(s - m)", "base 2 without log2(e)"),
-    Mutation("tl.exp2(s * scale_log2", "tl.exp(s * scale_log2", "log2(e), then base e"),
-    Mutation("other=0.0) * scale", "other=0.0)", "no scale"),
-    Mutation("scale * log2_e, m * log2_e", "scale * log2_e, m", "m in base e"),
-    Mutation("scale * log2_e, m * log2_e", "scale, m * log2_e", "the scale in base e"),
-    Mutation("p, mask=offs < size", "p, mask=offs >= 0", "no mask", count=2),
-    Mutation("offs < size, other", "offs < size - 1, other", "a score lost", count=2),
-    Mutation("if base == ", "if base != ", "the other kernel"),
-    Mutation(
-        "s * scale_log2 - m_log2",
-        "(s - m_log2 / scale_log2) * scale_log2",
-        "a multiplication that the subtraction does not take in",
-    ),
-]

@@ -7,22 +7,13 @@ import torch
 
 from snippets.attention import flash2
 from tests.harness import accuracy
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
-    FINISH_MUTATIONS,
-    HEAD_MUTATIONS,
-    HEAD_REFUSAL_MUTATIONS,
-    LAUNCH_MUTATIONS,
-    LOOP_MUTATIONS,
-    ONLINE_MUTATIONS,
-    POINTER_MUTATIONS,
     AttentionTests,
     for_heads_of,
     qkv,
     reference,
-    refusal_mutations,
 )
-from verified_docs.recording import record_accuracy
+from verified_docs.evidence.plugin import record_accuracy
 
 
 def truncated(x: torch.Tensor) -> torch.Tensor:
@@ -80,22 +71,3 @@ def test_ieee_is_closer_than_tf32(device: str) -> None:
         for precision in ("ieee", "tf32")
     )
     assert ieee < tf32 / 50
-
-
-MUTATIONS = [
-    *POINTER_MUTATIONS,
-    *HEAD_MUTATIONS,
-    *ONLINE_MUTATIONS,
-    *FINISH_MUTATIONS,
-    *LOOP_MUTATIONS,
-    *LAUNCH_MUTATIONS,
-    *refusal_mutations(4),
-    *HEAD_REFUSAL_MUTATIONS,
-    Mutation(
-        "kv_head = head // group",
-        "kv_head = head % (heads // group)",
-        "heads dealt out in turn",
-    ),
-    Mutation("batch * heads > 65535", "False", "a grid too high for the GPU"),
-    Mutation('("ieee", "tf32")', '("ieee", "tf32", None)', "no precision"),
-]

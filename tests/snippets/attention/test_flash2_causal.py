@@ -7,9 +7,7 @@ import torch
 from torch.nn.attention.bias import causal_lower_right
 
 from snippets.attention import flash2_causal
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
-    CAUSAL_MUTATIONS,
     INTERPRETED,
     AttentionTests,
 )
@@ -64,18 +62,3 @@ def test_a_nan_of_v_shows_in_rows_that_do_not_see_it(device: str) -> None:
     o, _ = flash2_causal.attention(q, k, v, causal=True, block_m=16, block_n=16)
     assert o[..., :32, :].isfinite().all()
     assert o[..., 32:, :].isnan().all()
-
-
-MUTATIONS = [
-    *CAUSAL_MUTATIONS,
-    Mutation(
-        "tl.minimum(tl.maximum(start_m + BLOCK_M + seq_k - seq_q, 0), seq_k)",
-        "seq_k",
-        "nothing is skipped",
-    ),
-    Mutation(
-        "tl.minimum(tl.maximum(start_m + 1 + seq_k - seq_q, 0), seq_k)",
-        "0",
-        "every tile is masked",
-    ),
-]

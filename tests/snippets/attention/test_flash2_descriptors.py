@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.attention import flash2_descriptors
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
     AttentionTests,
 )
@@ -48,55 +47,3 @@ class TestFlash2Descriptors(AttentionTests):
 
 class TestTuning(TuningTests):
     module = flash2_descriptors
-
-
-# What the rung changes; the rest is that of the rungs before, and so are its mutations.
-MUTATIONS = [
-    Mutation(
-        'key=["BLOCK_D", "CAUSAL", "ITEMSIZE"]',
-        'key=["BLOCK_D", "CAUSAL"]',
-        "one choice for elements of any size",
-    ),
-    Mutation(
-        'named_args[f"BLOCK_{rows}"]',
-        'named_args["BLOCK_M"]',
-        "tiles of K as high as those of Q",
-        may_not_compile=True,
-    ),
-    Mutation("kv_head = head // group", "kv_head = head", "no shared heads"),
-    Mutation(
-        "kv_head = head // group", "kv_head = head % group", "the heads of others"
-    ),
-    Mutation(
-        "k_desc.load([batch, kv_head, start_n, 0])",
-        "k_desc.load([0, kv_head, start_n, 0])",
-        "one batch for all",
-    ),
-    Mutation(
-        "v_desc.load([batch, kv_head, start_n, 0])",
-        "v_desc.load([batch, kv_head, start_m, 0])",
-        "V of other keys",
-        may_not_compile=True,
-    ),
-    Mutation(
-        "list(x.stride())",
-        "list(torch.empty(x.shape).stride())",
-        "strides of a contiguous tensor",
-    ),
-    Mutation("batch * heads + head", "head", "one lse for all"),
-    Mutation(", mask=offs_m < seq_q", "", "lse written beyond its rows"),
-    Mutation("x.stride(3) != 1 or ", "", "any last stride"),
-    Mutation("(x.data_ptr(), *outer)", "outer", "any address"),
-    Mutation("(x.data_ptr(), *outer)", "[x.data_ptr()]", "any strides"),
-    Mutation(
-        "if head_dim * q.element_size() % 16:", "if False:", "any length of a row"
-    ),
-    Mutation(
-        "o.numel() == 0 or seq_k == 0", "o.numel() == 0", "a descriptor of nothing"
-    ),
-    Mutation(
-        "return o.zero_(), lse.fill_(-math.inf)",
-        "return o, lse",
-        "what was never written",
-    ),
-]

@@ -15,9 +15,7 @@ import torch
 import triton
 
 from snippets.attention import flash2_fp8
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
-    ANOTHER_DEVICE,
     GRID,
     INTERPRETED,
     TABLE,
@@ -31,7 +29,7 @@ from tests.snippets.attention.cases import (
     scores,
 )
 from tests.snippets.attention.tuning import tuned_to, with_blocks
-from verified_docs.recording import record_accuracy
+from verified_docs.evidence.plugin import record_accuracy
 
 FLOAT8 = torch.float8_e4m3fn
 INF = float("inf")
@@ -551,68 +549,3 @@ def test_more_than_31_bits_of_elements(device: str, check_accuracy: Callable) ->
     result = attention(**inputs.arguments(), block_m=64, block_n=64)
     seen = replace(inputs, k=k[..., few, :], v=v[..., few])
     compare(result, seen, check_accuracy)
-
-
-MUTATIONS = [
-    ANOTHER_DEVICE,
-    Mutation("P_BITS = tl.constexpr(8)", "P_BITS = tl.constexpr(0)", "weights up to 1"),
-    Mutation("P_BITS = tl.constexpr(8)", "P_BITS = tl.constexpr(9)", "weights of 512"),
-    Mutation("(shift[:, None] - P_BITS)", "shift[:, None]", "lse 8 bits off"),
-    Mutation("+ tl.log2(l_i) - P_BITS", "+ tl.log2(l_i)", "lse 8 bits too large"),
-    Mutation(
-        "acc * alpha[:, None] + tl.dot", "acc + tl.dot", "the output is not rescaled"
-    ),
-    Mutation("[:, None] * v_scale", "[:, None]", "V without its factor"),
-    Mutation(
-        "acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None] * v_scale",
-        "acc * (v_scale / tl.where(l_i == 0.0, 1.0, l_i))[:, None]",
-        "a tiny factor of V loses digits",
-    ),
-    Mutation("q_scale_ptr + batch * heads + head", "q_scale_ptr", "one factor of q"),
-    Mutation("k_scale_ptr + row_kv", "k_scale_ptr", "one factor of K"),
-    Mutation("v_scale_ptr + row_kv", "v_scale_ptr + kv_head", "factors of batch 0"),
-    Mutation(
-        "row_kv = batch * (heads // group) + kv_head",
-        "row_kv = batch * heads + kv_head",
-        "factors of other heads",
-    ),
-    Mutation(
-        "v_desc.load([batch, kv_head, 0, start_n])",
-        "v_desc.load([batch, kv_head, start_n, 0])",
-        "V as if it were not transposed",
-    ),
-    Mutation('("v", "DN")', '("v", "ND")', "tiles of V the wrong way round", 1, True),
-    Mutation("x.ndim != 4", "x.ndim < 4", "five dimensions"),
-    Mutation(
-        "if x.dtype != torch.float8_e4m3fn:", "if x.element_size() != 1:", "float8_e5m2"
-    ),
-    Mutation("if x.device != q.device:", "if False:", "k or v elsewhere"),
-    Mutation(
-        "if not x.is_cuda and not triton.knobs.runtime.interpret:",
-        "if False:",
-        "a tensor on the CPU handed to the GPU",
-    ),
-    Mutation("if capability < (8, 9):", "if capability < (8, 0):", "any GPU"),
-    Mutation("16 <= head_dim <= 256", "16 <= head_dim <= 512", "a large head_dim"),
-    Mutation(" or head_dim % 16", "", "any head_dim"),
-    Mutation("if k.shape[0] != batch:", "if False:", "another batch"),
-    Mutation("(k.shape[1] == 0 or heads % k.shape[1])", "False", "any heads of k"),
-    Mutation("if k.shape[3] != head_dim:", "if False:", "another head_dim of k"),
-    Mutation("if v.shape != k.mT.shape:", "if False:", "a v of another shape"),
-    Mutation("x.stride(3) != 1 or ", "", "any last stride"),
-    Mutation("(x.data_ptr(), *x.stride()[:3])", "x.stride()[:3]", "any address"),
-    Mutation("(x.data_ptr(), *x.stride()[:3])", "[x.data_ptr()]", "any strides"),
-    Mutation("if got != right or", "if", "any factors"),
-    Mutation(" or not x.is_contiguous()", "", "every other factor"),
-    Mutation("wanted = q if name", "wanted = k if name", "factors of q as of k"),
-    Mutation("not 2.0**-126 <= scale", "not scale", "a negative scale"),
-    Mutation(".amax(dim=(2, 3)) / 448", ".amax() / 448", "one factor for all", 1, True),
-    Mutation("/ 448", "/ 1000", "values beyond the format"),
-    Mutation(
-        ".clamp(min=torch.finfo(torch.float32).tiny)", "", "0 / 0 of an empty head"
-    ),
-    Mutation("if x.numel() == 0:", "if False:", "the largest of no values"),
-    Mutation(
-        "tl.where(scale_log2 < 1.2e-38, 1.2e-38, scale_log2)", "scale_log2", "0 * -inf"
-    ),
-]

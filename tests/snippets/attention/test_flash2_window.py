@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.attention import flash2_window
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import INTERPRETED, WindowTests
 from tests.snippets.attention.tiles import MASKED, WHOLE, Case, expected, trace, visited
 
@@ -62,40 +61,3 @@ def test_a_window_of_all_keys_is_causal(window: int, device: str) -> None:
     # The same tiles in another order.
     torch.testing.assert_close(o, o_causal, rtol=0, atol=1e-6)
     torch.testing.assert_close(lse, lse_causal, rtol=0, atol=1e-6)
-
-
-BEGIN = "tl.maximum(start_m + 1 + seq_k - seq_q - window, 0)"
-WHOLE_FROM = "tl.maximum(start_m + BLOCK_M + seq_k - seq_q - window, 0)"
-EDGE = "> offs_m[:, None] + seq_k - seq_q - window"
-MUTATIONS = [
-    Mutation(BEGIN, "0", "tiles before the window are visited"),
-    Mutation(BEGIN, BEGIN.replace(", 0)", ", -128)"), "keys before the first"),
-    Mutation(BEGIN, BEGIN.replace(" + 1", " + 2"), "the first key of a window lost"),
-    Mutation(
-        "begin = begin // BLOCK_N * BLOCK_N",
-        "begin = tl.cdiv(begin, BLOCK_N) * BLOCK_N",
-        "the first tile of a window lost",
-    ),
-    Mutation(
-        "        begin = begin // BLOCK_N * BLOCK_N\n", "", "tiles that are not aligned"
-    ),
-    Mutation(WHOLE_FROM, BEGIN, "no mask on the window's edge"),
-    Mutation(WHOLE_FROM, WHOLE_FROM.replace("BLOCK_M", "BLOCK_M - 1"), "one row less"),
-    Mutation(
-        "tl.cdiv(whole, BLOCK_N) * BLOCK_N",
-        "whole // BLOCK_N * BLOCK_N",
-        "a tile of the edge without a mask",
-    ),
-    Mutation(
-        "tl.minimum(tl.cdiv(whole, BLOCK_N) * BLOCK_N, full)",
-        "tl.cdiv(whole, BLOCK_N) * BLOCK_N",
-        "tiles of the diagonal counted twice",
-    ),
-    Mutation(EDGE, EDGE.replace(">", ">="), "a window that is one too long"),
-    Mutation(EDGE, EDGE.replace(" + seq_k - seq_q", ""), "a window aligned top left"),
-    Mutation("2 if window is None else 3", "2", "two stages only"),
-    Mutation("if STAGE > 0:", "if STAGE == 1:", "no mask in the last stage"),
-    Mutation("min(window, k.shape[2])", "window", "a sum beyond 32 bits"),
-    Mutation("window < 1", "window < 0", "a window of nothing"),
-    Mutation("if not causal:", "if False:", "a window without causal"),
-]

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.attention import naive
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
     HEAD_LAYOUTS,
     INF,
@@ -152,38 +151,3 @@ def test_refuses(said: str) -> None:
     inputs = [good[x] if isinstance(x, str) else x for x in REFUSED[said]]
     with pytest.raises(ValueError, match=f"^{said}"):
         naive.attention(*inputs)
-
-
-MUTATIONS = [
-    Mutation("q @ k.mT * scale", "q @ k.mT", "no scale"),
-    Mutation("q @ k.mT * scale", "q @ k.mT / scale", "divided by the scale"),
-    Mutation("head_dim**-0.5 if scale", "head_dim**-1 if scale", "1 / head_dim"),
-    Mutation("if scale is None", "if not scale", "a scale of 0 ignored"),
-    Mutation("seen.tril(seq_k - seq_q)", "seen.tril()", "aligned top left"),
-    Mutation(
-        "seen.tril(seq_k - seq_q)",
-        "seen.tril(seq_k - seq_q - 1)",
-        "a query does not see its own key",
-    ),
-    Mutation(
-        's.where(seen.tril(seq_k - seq_q), float("-inf"))',
-        "s.where(seen.tril(seq_k - seq_q), -1e6)",
-        "a mask of -1e6",
-    ),
-    Mutation("p = p.masked_fill(blind, 0.0)", "pass", "a row that sees nothing is NaN"),
-    Mutation(
-        "p = p.masked_fill(blind, 0.0)", "p = p.nan_to_num()", "NaN of the input is 0"
-    ),
-    Mutation("p = torch.softmax(s, dim=-1)", "p = torch.softmax(s, dim=-2)", "columns"),
-    Mutation("return p @ v", "return s @ v", "scores instead of weights"),
-    Mutation("4 * tensor + 4 *", "4 * tensor + 2 *", "S and P counted once"),
-    Mutation("heads * seq * seq * itemsize", "heads * seq * itemsize", "N, not N^2"),
-    Mutation(" + head_dim**2) - head_dim", ")", "S and P alone fill the card"),
-    Mutation("elements // 2", "elements", "one matrix of scores, not two"),
-    Mutation("if head_dim == 0:", "if False:", "no components"),
-    Mutation("v.shape != k.shape or v.dtype != q.dtype", "False", "any v"),
-    Mutation("not same or ", "", "other leading dimensions of k"),
-    Mutation("(k.shape[-1], k.dtype) != (head_dim, q.dtype)", "False", "any k"),
-    Mutation("x.ndim < 2 or not x.is_floating_point()", "x.ndim < 2", "integers"),
-    Mutation("x.ndim < 2 or not", "not", "a vector"),
-]

@@ -10,14 +10,12 @@ import triton
 
 from snippets.attention import paged_kv
 from tests.harness.poison import Poison
-from tests.mutations import Mutation
 from tests.snippets.attention.caches import (
     check_that_launches_wait,
     paged,
     with_lengths,
 )
 from tests.snippets.attention.cases import (
-    ANOTHER_DEVICE,
     HEAD_DIMS,
     INTERPRETED,
     Attention,
@@ -352,61 +350,3 @@ def test_launches_wait_for_each_other(
         cache[0],
         poisoned,
     )
-
-
-MUTATIONS = [
-    ANOTHER_DEVICE,
-    Mutation(
-        "range(split * BLOCK_N,", "range(0,", "every part begins at the first key"
-    ),
-    Mutation("last, splits * BLOCK_N):", "last, BLOCK_N):", "parts that overlap"),
-    Mutation("l_i * alpha[:, None] + l_new", "l_i + l_new", "the sum is not rescaled"),
-    Mutation("causal and seq_q > 1", "causal and seq_q > 3", "no mask for three"),
-    Mutation(
-        "offs_n // PAGE_SIZE",
-        "offs_n // BLOCK_N * BLOCK_N // PAGE_SIZE",
-        "one page for a tile",
-    ),
-    Mutation("block_table_ptr += batch * max_pages", "pass", "one table for all"),
-    Mutation("mask=offs_n < last, other=0", "mask=offs_n >= 0, other=0", "no end"),
-    Mutation(
-        "tl.minimum(tl.maximum(page, 0), pages - 1)", "page", "pages that are not"
-    ),
-    Mutation(
-        "tl.minimum(tl.maximum(page, 0), pages - 1)",
-        "tl.minimum(tl.maximum(page, 0), pages)",
-        "one page too many",
-    ),
-    Mutation("pages - 1).to(tl.int64)", "pages - 1)", "offsets of pages in 32 bits"),
-    Mutation("slot = offs_n % PAGE_SIZE", "slot = offs_n", "slots of other pages"),
-    Mutation("page[:, None] * stride_kp", "page[:, None] * stride_vp", "K, V's stride"),
-    Mutation("page[:, None] * stride_vp", "page[:, None] * stride_kp", "V, K's stride"),
-    Mutation("slot[:, None] * stride_kn", "slot[:, None] * stride_vn", "K, V's rows"),
-    Mutation("slot[:, None] * stride_vn", "slot[:, None] * stride_kn", "V, K's rows"),
-    Mutation("kv_head * stride_kh", "kv_head * stride_vh", "K, V's heads"),
-    Mutation("kv_head * stride_vh", "kv_head * stride_kh", "V, K's heads"),
-    Mutation(
-        "min(max_pages * page_size, MAX_ROWS)", "2**30", "lengths beyond the table"
-    ),
-    Mutation(
-        "min(max_pages * page_size, MAX_ROWS)",
-        "(max_pages * page_size + 2**31) % 2**32 - 2**31",
-        "a table so wide that its keys overflow",
-    ),
-    Mutation("block_table.shape[1] if pages else 0", "block_table.shape[1]", "pages"),
-    Mutation("if k.shape[1] == 0:", "if False:", "pages of no keys", 1, True),
-    Mutation("k.shape[2] == 0 or heads % k.shape[2]", "False", "any heads of k"),
-    Mutation("x.ndim == len(axes) and ", "", "tables of other dimensions"),
-    Mutation("len(x) == batch and ", "", "tables of fewer sequences"),
-    Mutation(" and x.is_contiguous()", "", "every other page"),
-    Mutation(
-        "(x.dtype, x.device) != (torch.int32, q.device)",
-        "x.device != q.device",
-        "tables of 64 bits",
-    ),
-    Mutation(
-        "(x.dtype, x.device) != (torch.int32, q.device)",
-        "x.dtype != torch.int32",
-        "tables elsewhere",
-    ),
-]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from snippets.attention import partial
 from tests.harness import accuracy
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
     HEAD_LAYOUTS,
     INF,
@@ -230,55 +229,3 @@ def test_refuses(device: str) -> None:
     for said, inputs in refused.items():
         with pytest.raises(ValueError, match=f"^{said}"):
             partial.partial(*inputs)
-
-
-GUARD = 'shift = torch.where(m_i == float("-inf"), 0.0, m_i)'
-MUTATIONS = [
-    Mutation("q @ k.mT * scale", "q @ k.mT", "no scale"),
-    Mutation("if scale is None", "if not scale", "a scale of 0 ignored"),
-    Mutation(GUARD, "shift = m_i", "no guard for parts of -inf", 3),
-    Mutation("p = torch.exp(s - shift)", "p = torch.exp(s)", "no maximum"),
-    Mutation("if k.shape[-2] == 0:", "if False:", "no keys have no maximum"),
-    Mutation(
-        'torch.full_like(l_i, float("-inf"))', "l_i", "an identity with a maximum of 0"
-    ),
-    Mutation(
-        "l_i = torch.zeros_like(q[..., :1])",
-        "l_i = torch.ones_like(q[..., :1])",
-        "an identity with a denominator of 1",
-    ),
-    Mutation("torch.maximum(m_a, m_b)", "m_a", "the maximum of the left part only"),
-    Mutation("l_a * alpha + l_b * beta", "l_a + l_b", "denominators simply added"),
-    Mutation("acc_a * alpha + acc_b * beta", "acc_a + acc_b", "outputs simply added"),
-    Mutation(
-        "acc_a * alpha + acc_b * beta",
-        "acc_a * beta + acc_b * alpha",
-        "the factors of the other part",
-    ),
-    Mutation("torch.exp(m_a - shift)", "torch.exp(shift - m_a)", "the wrong way round"),
-    Mutation("acc / torch.where(l_i == 0, 1.0, l_i)", "acc / l_i", "0 / 0"),
-    Mutation("acc / torch.where(l_i == 0, 1.0, l_i)", "acc", "no division"),
-    Mutation(
-        "acc / torch.where(l_i == 0, 1.0, l_i)",
-        "acc.nan_to_num() / torch.where(l_i > 0, l_i, 1.0)",
-        "NaN becomes 0",
-    ),
-    Mutation("lse = m_i + torch.log(l_i)", "lse = torch.log(l_i)", "no maximum in lse"),
-    Mutation("lse = m_i + torch.log(l_i)", "lse = m_i + l_i", "no logarithm"),
-    Mutation("torch.maximum(lse_a, lse_b)", "lse_a", "weights that overflow"),
-    Mutation(
-        "o = o / torch.where(l_i == 0, 1.0, l_i)[..., None]",
-        "o = o / 2",
-        "a mean of two parts, whatever their weights",
-    ),
-    Mutation(
-        "o = o / torch.where(l_i == 0, 1.0, l_i)[..., None]",
-        "o = o * torch.exp(shift - m_i - torch.log(l_i))[..., None]",
-        "nothing and nothing is NaN",
-    ),
-    Mutation("return o, m_i + torch.log(l_i)", "return o, m_i", "an lse of one part"),
-    Mutation("(v.shape, v.dtype) != (k.shape, k.dtype)", "False", "any v"),
-    Mutation("not same or ", "", "other leading dimensions of k"),
-    Mutation("(k.shape[-1], k.dtype) != (q.shape[-1], q.dtype)", "False", "any k"),
-    Mutation(" or q.dtype not in (torch.float32, torch.float64)", "", "half precision"),
-]

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.attention import passes
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
     INF,
     LAYOUTS,
@@ -147,63 +146,3 @@ def test_refuses(device: str) -> None:
         for function in FUNCTIONS:
             with pytest.raises(ValueError, match=f"^{said}"):
                 function(*tensors)
-
-
-MUTATIONS = [
-    Mutation("len(q) ** -0.5", "1.0", "no scale", 3),
-    Mutation(
-        "m_i = torch.maximum(m_i, s)", "m_i = s", "three passes: the last score only"
-    ),
-    Mutation(
-        "l_i = l_i + torch.exp(s - shift)",
-        "l_i = l_i + torch.exp(s)",
-        "three passes: a denominator without the maximum",
-    ),
-    Mutation(
-        "torch.exp(s - shift) / l_i * v_j",
-        "torch.exp(s - shift) * v_j",
-        "three passes: no division",
-    ),
-    Mutation(
-        "torch.exp(s - m_i) / l_i * v_j",
-        "torch.exp(s) / l_i * v_j",
-        "two passes: an output without the maximum",
-    ),
-    Mutation(
-        "m_new = torch.maximum(m_i, s)", "m_new = s", "the maximum is forgotten", 2
-    ),
-    Mutation(
-        'torch.where(m_i == float("-inf"), 0.0, m_i)',
-        "m_i",
-        "three passes: no guard for scores of -inf",
-    ),
-    Mutation(
-        'torch.where(m_new == float("-inf"), 0.0, m_new)',
-        "m_new",
-        "no guard for first scores of -inf",
-        2,
-    ),
-    Mutation(
-        "l_i * torch.exp(m_i - shift) + torch.exp(s - shift)",
-        "l_i + torch.exp(s - shift)",
-        "two passes: the denominator is not rescaled",
-    ),
-    Mutation("l_i * alpha + p", "l_i + p", "one pass: the denominator not rescaled"),
-    Mutation("acc * alpha + p", "acc + p", "one pass: the output not rescaled"),
-    Mutation(
-        "alpha, p = torch.exp(m_i - shift)",
-        "alpha, p = torch.exp(shift - m_i)",
-        "one pass: rescaled the wrong way round",
-    ),
-    Mutation("        m_i = m_new\n", "", "the maximum is not kept", 2),
-    Mutation("torch.where(l_i == 0, 0.0, acc / l_i)", "acc / l_i", "one pass: 0 / 0"),
-    Mutation("torch.where(l_i == 0, 0.0, acc / l_i)", "acc", "one pass: no division"),
-    Mutation("if l_i == 0:", "if False:", "more passes: 0 / 0", 2),
-    Mutation("if l_i == 0:", "if not l_i > 0:", "more passes: NaN becomes 0", 2),
-    Mutation(" or q.dtype not in (torch.float32, torch.float64)", "", "half precision"),
-    Mutation(" or len(q) == 0", "", "no components"),
-    Mutation("k.ndim != 2 or k.shape[1] != len(q)", "False", "any k"),
-    Mutation("or k.dtype != q.dtype", "", "a k of another dtype"),
-    Mutation("v.shape != k.shape", "v.ndim != 2", "fewer values than keys"),
-    Mutation(" or v.dtype != q.dtype", "", "a v of another dtype"),
-]

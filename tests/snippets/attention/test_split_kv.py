@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 
 from snippets.attention import split_kv
 from tests.harness.poison import Poison
-from tests.mutations import Mutation
 from tests.snippets.attention.caches import check_that_launches_wait, with_lengths
 from tests.snippets.attention.cases import (
-    ANOTHER_DEVICE,
     INTERPRETED,
     AttentionTests,
     for_heads_of,
@@ -279,112 +277,3 @@ def test_refuses_more_rows_than_32_bits_count(device: str) -> None:
         ValueError, match=r"^q has 2 \* 64 heads of .*; it must have at"
     ):
         split_kv.attention(q, *(x.expand(2, 1, 16, 16),) * 2)
-
-
-MUTATIONS = [
-    ANOTHER_DEVICE,
-    Mutation(
-        "and not triton.knobs.runtime.interpret\n    overlap",
-        "\n    overlap",
-        "instructions of a GPU, interpreted",
-        may_not_compile=True,
-    ),
-    # The part of a program.
-    Mutation(
-        "range(split * BLOCK_N,", "range(0,", "every part begins at the first key"
-    ),
-    Mutation("last, splits * BLOCK_N):", "last, BLOCK_N):", "parts that overlap"),
-    Mutation(
-        "last, splits * BLOCK_N):",
-        "last - BLOCK_N + 1, splits * BLOCK_N):",
-        "the last keys belong to nobody",
-    ),
-    Mutation("last = keys\n", "last = seq_k\n", "keys behind the last"),
-    Mutation("l_i * alpha[:, None] + l_new", "l_i + l_new", "the sum is not rescaled"),
-    Mutation("causal and seq_q > 1", "causal and seq_q > 2", "two queries see all"),
-    Mutation(
-        "tl.minimum(tl.maximum(tl.load(seq_lens_ptr + batch), 0), seq_k)",
-        "tl.maximum(tl.load(seq_lens_ptr + batch), 0)",
-        "a length beyond the cache",
-    ),
-    Mutation("tl.load(seq_lens_ptr + batch)", "tl.load(seq_lens_ptr)", "one length"),
-    Mutation(
-        "mask_n = (offs_n[:, None] < last)",
-        "mask_n = (offs_n[:, None] < seq_k)",
-        "keys that were never written",
-    ),
-    Mutation("seen = offs_n[None, :] < last", "seen = offs_n[None, :] >= 0", "no end"),
-    # The rows of a tile.
-    Mutation(
-        "(rows // GROUP).to(tl.int64), (rows % GROUP).to(tl.int64)",
-        "(rows % seq_q).to(tl.int64), (rows // GROUP).to(tl.int64)",
-        "rows in another order",
-    ),
-    Mutation("rows // GROUP).to(tl.int64)", "rows // GROUP)", "queries in 32 bits"),
-    Mutation("offs_h[:, None] * stride_qh", "offs_h[:, None]", "q, one head"),
-    Mutation("kv_head * GROUP * stride_qh", "kv_head * stride_qh", "q of other heads"),
-    Mutation(
-        "(start_m + BLOCK_M - 1) // GROUP + 1",
-        "start_m // GROUP + 1",
-        "the band ends at its first row",
-    ),
-    Mutation(
-        "<= offs_m[:, None] + keys - seq_q",
-        "<= offs_m[:, None] + seq_k - seq_q",
-        "aligned with the end of the cache, not of the sequence",
-    ),
-    Mutation("if CAUSAL:\n            seen", "if False:\n            seen", "no mask"),
-    Mutation("(split * batches + batch) *", "batch *", "every part in the same place"),
-    Mutation(
-        "kv_heads * GROUP + kv_head * GROUP + offs_h",
-        "kv_heads * GROUP + kv_head + offs_h",
-        "o of other heads",
-    ),
-    Mutation(
-        "(tl.program_id(1) // kv_heads).to(tl.int64)",
-        "tl.program_id(1) // kv_heads",
-        "batch offsets in 32 bits",
-    ),
-    Mutation(
-        "(tl.program_id(1) % kv_heads).to(tl.int64)",
-        "tl.program_id(1) % kv_heads",
-        "head offsets in 32 bits",
-    ),
-    # The merge.
-    Mutation(
-        'shift = tl.where(m_i == float("-inf"), 0.0, m_i)',
-        "shift = m_i",
-        "no guard for parts that see nothing",
-    ),
-    Mutation(
-        'shift = tl.where(m_i == float("-inf"), 0.0, m_i)',
-        "shift = 0.0",
-        "weights without the maximum",
-    ),
-    Mutation("w[:, None] * o_s", "o_s", "parts that all count the same"),
-    Mutation('mask_s, other=float("-inf")', "mask_s, other=0.0", "parts that are not"),
-    Mutation(
-        "axis=0) / tl.where(l_i == 0.0, 1.0, l_i)", "axis=0)", "a sum, not a mean"
-    ),
-    Mutation(
-        "axis=0) / tl.where(l_i == 0.0, 1.0, l_i)",
-        "axis=0) / l_i",
-        "0 / 0 where no part sees a key",
-    ),
-    Mutation(
-        "lse_ptr + row, m_i + tl.log(l_i)", "lse_ptr + row, m_i", "the largest lse"
-    ),
-    Mutation("triton.cdiv(head_dim, 32))]", "1)]", "the first 32 columns merged", 1),
-    # The launch.
-    Mutation(
-        "blocks = triton.cdiv(group * seq_q, block_m)",
-        "blocks = max(1, group * seq_q // block_m)",
-        "the last rows lost",
-    ),
-    Mutation("return waves * (", "return (", "no waves"),
-    Mutation("triton.cdiv(tiles, splits) + 1", "triton.cdiv(tiles, splits)", "free"),
-    Mutation("if got != wanted or", "if", "any lengths"),
-    Mutation(" or not seq_lens.is_contiguous()", "", "every other length"),
-    Mutation("range(1, MAX_SPLITS + 1)", "range(MAX_SPLITS + 1)", "no part at all"),
-    Mutation("range(1, MAX_SPLITS + 1)", "range(1, 2**20)", "any number of parts"),
-]

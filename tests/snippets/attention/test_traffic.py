@@ -8,7 +8,6 @@ import torch
 
 from snippets.attention import flash1, flash2_single_head, naive, traffic
 from tests.harness.traffic import Traffic, counted
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import INTERPRETED, name, qkv
 
 # (seq_q, seq_k, head_dim): what the demo prints, then ragged ones.
@@ -103,24 +102,3 @@ def test_products() -> None:
     scores, outputs = 30 * 50, 30 * 8
     expected = multiply_and_add * (scores * 8 + outputs * 50)
     assert traffic.matmul_operations(30, 50, 8) == expected
-
-
-MUTATIONS = [
-    Mutation('"load k": programs * keys', '"load k": keys', "K loaded once", count=2),
-    Mutation('"load q": launches * queries', '"load q": queries', "Q loaded once"),
-    Mutation("(1 + launches) * o", "launches * o", "no first o"),
-    Mutation("(1 + launches) * row", "launches * row", "no first m, l", count=2),
-    Mutation("+ cast * queries", "", "no cast"),
-    Mutation("(launches + cast) * o", "launches * o", "the cast reads nothing"),
-    Mutation("cast = itemsize != STATE", "cast = True", "a cast of float32"),
-    Mutation("STATE = 4", "STATE = 2", "a state in float16"),
-    Mutation('"store lse": seq_q * STATE', '"store lse": 0', "no lse"),
-    Mutation("ceil(seq_q / block_m), ceil", "seq_q // block_m, ceil", "part of it"),
-    Mutation("programs = ceil(seq_q / block_m)\n", "programs = 1\n", "one program"),
-    Mutation('"load s": scores', '"load s": 0', "scores that stay on the chip"),
-    Mutation("8 * block_m + 4", "9 * block_m + 4", "one operation more in FA1"),
-    Mutation("5 * block_m + 2", "4 * block_m + 2", "one less in FA2"),
-    Mutation("head_dim + 2 * block_m\n", "head_dim\n", "a logarithm for nothing"),
-    Mutation("return 4 * seq_q", "return 2 * seq_q", "half of the products"),
-    Mutation("torch.softmax(s, dim=-1)", "s", "no softmax"),
-]

@@ -10,9 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from snippets.attention import varlen
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import (
-    ANOTHER_DEVICE,
     LAYOUTS,
     QKV,
     Attention,
@@ -21,7 +19,6 @@ from tests.snippets.attention.cases import (
     far_apart,
     normal,
     reference,
-    refusal_mutations,
 )
 
 NAN = float("nan")
@@ -383,99 +380,3 @@ def test_more_than_31_bits_of_elements(device: str, check_accuracy: Callable) ->
             apart(baseline, *part, alone),
             check_accuracy,
         )
-
-
-MUTATIONS = [
-    Mutation("start // BLOCK_M + offs_b <=", "start // BLOCK_M <=", "shared blocks"),
-    Mutation("offs_b <= tl", "offs_b < tl", "the block of the sequence before"),
-    Mutation(
-        "range(0, batch + 1, 128)", "range(0, 128, 128)", "128 sequences and no more"
-    ),
-    Mutation("    i = tl.maximum(i, 0)\n", "", "an end before the first"),
-    Mutation(
-        "tl.maximum(tl.load(cu_seqlens_ptr), 0)", "tl.load(cu_seqlens_ptr)", "< 0"
-    ),
-    Mutation(
-        "tl.minimum(tl.maximum(tl.load(cu_seqlens_ptr), 0), total)",
-        "tl.maximum(tl.load(cu_seqlens_ptr), 0)",
-        "ends beyond the tensors",
-    ),
-    Mutation("tl.minimum(i + 1, batch)", "i + 1", "an end behind the last", 2),
-    Mutation(
-        "tl.where(i < batch, last_q, total_q)",
-        "last_q",
-        "nothing written behind the last sequence",
-    ),
-    Mutation(
-        "tl.maximum(tl.program_id(0) - first_q // BLOCK_M - i, 0)",
-        "(tl.program_id(0) - first_q // BLOCK_M - i)",
-        "rows before the first",
-    ),
-    Mutation("first_q // BLOCK_M - i", "first_q // BLOCK_M", "a block too late"),
-    Mutation("kv_head = head // group", "kv_head = head", "no shared heads"),
-    Mutation("first_k.to(tl.int64) * stride_kn", "0", "K of the first sequence"),
-    Mutation("first_k.to(tl.int64) * stride_vn", "0", "V of the first sequence"),
-    Mutation(
-        "first_k.to(tl.int64) * stride_kn",
-        "first_q.to(tl.int64) * stride_kn",
-        "the ends of the queries for those of the keys",
-    ),
-    Mutation("first_q.to(tl.int64) * stride_qm", "first_q * stride_qm", "q, 32 bits"),
-    Mutation("first_k.to(tl.int64) * stride_kn", "first_k * stride_kn", "K, 32 bits"),
-    Mutation("first_k.to(tl.int64) * stride_vn", "first_k * stride_vn", "V, 32 bits"),
-    Mutation("tl.program_id(1).to(tl.int64)", "tl.program_id(1)", "heads, 32 bits"),
-    Mutation("first_q.to(tl.int64) * stride_om", "0", "o of the first sequence"),
-    Mutation("head * total_q + first_q", "head * total_q", "lse of the first sequence"),
-    Mutation("head * total_q + first_q", "head * seq_q + first_q", "lse of others"),
-    Mutation(
-        "seen = offs_n[None, :] < seq_k",
-        "seen = offs_n[None, :] < total_k - first_k",
-        "keys of the next sequence have a weight",
-    ),
-    Mutation(
-        "mask_n = (offs_n[:, None] < seq_k)",
-        "mask_n = (offs_n[:, None] < total_k - first_k)",
-        "a NaN of the next sequence",
-    ),
-    Mutation(
-        "mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),\n    )\n",
-        "mask=(offs_m[:, None] < total_q) & (offs_d[None, :] < HEAD_DIM),\n    )\n",
-        "o of the next sequence overwritten",
-    ),
-    Mutation(
-        "<= offs_m[:, None] + seq_k - seq_q",
-        "<= offs_m[:, None] + total_k - total_q",
-        "aligned in the lengths of all",
-    ),
-    Mutation(
-        "total_q // block_m + batch + 1",
-        "total_q // block_m + batch",
-        "a block too few",
-    ),
-    Mutation(
-        "total_q // block_m + batch + 1",
-        "triton.cdiv(total_q, block_m)",
-        "blocks of one sequence",
-    ),
-    ANOTHER_DEVICE,
-    *refusal_mutations(3),
-    Mutation("if heads > 65535:", "if False:", "a grid too high for the GPU"),
-    Mutation("(k.shape[1] == 0 or heads % k.shape[1])", "False", "any heads of k"),
-    Mutation("if k.shape[2] != head_dim:", "if False:", "another head_dim of k"),
-    Mutation("x.ndim != 1 or not len(x)", "x.ndim != 1", "no ends at all"),
-    Mutation("x.ndim != 1 or not len(x)", "not x.numel()", "ends of two dimensions"),
-    Mutation(" or not x.is_contiguous()", "", "every other of the ends"),
-    Mutation(
-        "(x.dtype, x.device) != (torch.int32, q.device)",
-        "x.device != q.device",
-        "ends of 64 bits",
-    ),
-    Mutation(
-        "(x.dtype, x.device) != (torch.int32, q.device)",
-        "x.dtype != torch.int32",
-        "ends elsewhere",
-    ),
-    Mutation(
-        "if len(cu_seqlens_q) != len(cu_seqlens_k):", "if False:", "fewer ends of keys"
-    ),
-]

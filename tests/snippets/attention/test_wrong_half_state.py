@@ -7,7 +7,6 @@ import torch
 
 from snippets.attention import wrong_half_state
 from tests.harness import accuracy
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import baseline, qkv, reference
 
 HALF, FULL = torch.float16, torch.float32
@@ -34,16 +33,3 @@ def test_many_keys_show_it(device: str) -> None:
 
 def test_it_is_right_in_float32(device: str, check_accuracy: Callable) -> None:
     compared(100, FULL, device, check_accuracy)
-
-
-MUTATIONS = [
-    Mutation(
-        "head_dim), dtype=q.dtype, device=q.device)",
-        "head_dim), dtype=torch.float32, device=q.device)",
-        "right, but for its dtype",
-    ),
-    Mutation(") * scale\n", ")\n", "wrong in another way: no scale"),
-    Mutation("pv * beta[:, None]", "pv", "wrong in another way: the product"),
-    Mutation("m_new, mask", "m_i, mask", "wrong in another way: the maximum"),
-    Mutation("range(0, seq_k, block_n)", "range(0, block_n, block_n)", "one block"),
-]

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.attention import wrong_large_negative
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import baseline, qkv, reference
 
 BLOCKS = {"block_m": 16, "block_n": 16}
@@ -52,17 +51,3 @@ def test_it_is_right_where_every_row_sees_a_key(
     expected, own = (f(q, k, v, causal=True) for f in (reference, baseline))
     check_accuracy(o, expected[0], own[0])
     assert (lse - expected[1]).abs().max() < 1e-5
-
-
-MASK = "s = s + tl.where(seen, 0.0, -1e6)"
-MUTATIONS = [
-    Mutation(MASK, 's = tl.where(seen, s, float("-inf"))', "right"),
-    Mutation(MASK, "s = s + tl.where(seen, 0.0, -1e4)", "another large number"),
-    Mutation(MASK, "s = tl.where(seen, s, -1e6)", "a number in place of the score"),
-    Mutation(") * scale\n", ")\n", "wrong in another way: no scale"),
-    Mutation(
-        "l_i = l_i * alpha + tl.sum",
-        "l_i = l_i + tl.sum",
-        "wrong in another way: the sum is not rescaled",
-    ),
-]

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.attention import wrong_no_scale
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import baseline, qkv, reference
 
 
@@ -40,22 +39,3 @@ def test_it_is_attention_with_a_scale_of_1(
     q, k, v = inputs(head_dim, device)
     (o, _), (own, _) = (f(q, k, v, scale=1.0) for f in (reference, baseline))
     check_accuracy(wrong_no_scale.attention(q, k, v), o, own)
-
-
-MUTATIONS = [
-    Mutation(
-        "torch.softmax(q @ k.mT, dim=-1)",
-        "torch.softmax(q @ k.mT * q.shape[-1] ** -0.5, dim=-1)",
-        "right: the scale is there",
-    ),
-    Mutation(
-        "torch.softmax(q @ k.mT, dim=-1)",
-        "torch.softmax(q @ k.mT * q.shape[-1] ** 0.5, dim=-1)",
-        "wrong in another way: divided by the scale",
-    ),
-    Mutation(
-        "torch.softmax(q @ k.mT, dim=-1)",
-        "torch.softmax(q @ k.mT, dim=-2)",
-        "wrong in another way: softmax over the queries",
-    ),
-]

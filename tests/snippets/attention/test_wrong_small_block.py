@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.attention import wrong_small_block
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import baseline, qkv, reference
 
 
@@ -45,18 +44,3 @@ def test_it_is_right_where_block_n_divides_block_m(
     expected, own = (f(q, k, v, causal=True) for f in (reference, baseline))
     check_accuracy(o, expected[0], own[0])
     assert (lse - expected[1]).abs().max() < 1e-5
-
-
-BOUNDS = "full, last = start_m, tl.minimum(start_m + BLOCK_M, seq_k)"
-MUTATIONS = [
-    Mutation(
-        BOUNDS, BOUNDS.replace("start_m,", "start_m // BLOCK_N * BLOCK_N,"), "right"
-    ),
-    Mutation(
-        BOUNDS,
-        BOUNDS.replace("start_m + BLOCK_M", "start_m"),
-        "wrong in another way: no band",
-    ),
-    Mutation("<= offs_m", "< offs_m", "wrong in another way: not its own key"),
-    Mutation(") * scale\n", ")\n", "wrong in another way: no scale"),
-]

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.attention import wrong_tail_keys
-from tests.mutations import Mutation
 from tests.snippets.attention.cases import baseline, qkv, reference
 
 SIZES = {"block_m": 16, "block_n": 32}
@@ -37,17 +36,3 @@ def test_it_is_right_where_the_tiles_fit(
     q, k, v = (guarded(x) for x in qkv((), (), 20, 96, 24, torch.float32, device))
     o, _ = wrong_tail_keys.attention(q, k, v, **SIZES)
     check_accuracy(o, reference(q, k, v)[0], baseline(q, k, v)[0])
-
-
-MUTATIONS = [
-    Mutation(
-        'input_precision="ieee") * scale  # [BLOCK_M, BLOCK_N]\n',
-        'input_precision="ieee") * scale\n'
-        "        s = tl.where(offs_n[None, :] < seq_k, s, float('-inf'))\n",
-        "right",
-    ),
-    Mutation(") * scale  #", ")  #", "wrong in another way: no scale"),
-    Mutation("m_i + tl.log(l_i)", "tl.log(l_i)", "wrong in another way: lse"),
-    Mutation("l_i * alpha + tl.sum", "l_i + tl.sum", "wrong in another way: the sum"),
-    Mutation("acc, alpha[:, None]", "acc, 1.0", "wrong in another way: the output"),
-]

@@ -18,8 +18,6 @@ import triton
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.mutations import Mutation
-
 INF = float("inf")
 NAN = float("nan")
 
@@ -319,89 +317,3 @@ class SoftmaxTests:
         rows = x.shape[0]
         for some in (slice(2), slice(rows // 2 - 1, rows // 2 + 1), slice(-3, None)):
             check_accuracy(y[some], reference(x[some]), self.baseline(x[some]))
-
-
-# Bugs that any of these kernels may have. Where several loads or loops are written
-# alike, `count` says how many.
-def load_mutations(loads: int) -> list[Mutation]:
-    """Bugs of the masked loads: `other`, the strides and the offsets of x."""
-    row, minus_inf = "row * stride_xr", 'other=float("-inf"),'
-    return [
-        Mutation(minus_inf, "", "a tail load without other", loads),
-        Mutation(minus_inf, "other=0.0,", "a tail load of 0", loads),
-        Mutation(minus_inf, "other=-1e6,", "a mask that is not -inf", loads),
-        Mutation(row, "row * cols", "x read as if it were contiguous", loads),
-        Mutation(" * stride_xc", "", "the column stride of x ignored", loads),
-        Mutation(row, "row * stride_yr", "x read with the row stride of y", loads),
-        Mutation(
-            "row = tl.program_id(0).to(tl.int64)",
-            "row = tl.program_id(0)",
-            "row offsets in 32 bits",
-        ),
-    ]
-
-
-STORE_MUTATIONS = [
-    Mutation("row * stride_yr", "row * stride_xr", "y written with x's row stride"),
-    Mutation(" * stride_yc", " * stride_xc", "y written with x's column stride"),
-    Mutation("stride_yc, y, mask)", "stride_yc, y)", "a store without a mask"),
-]
-
-LAUNCH_MUTATIONS = [
-    Mutation(
-        "torch.empty((rows, cols), dtype=x.dtype, device=x.device)",
-        "torch.empty_like(x)",
-        "y laid out as x",
-    ),
-    Mutation(
-        "tl.float64 if x.dtype == torch.float64 else tl.float32",
-        "tl.float32",
-        "float64 computed in float32",
-    ),
-    Mutation("x.ndim != 2", "x.ndim < 2", "three dimensions taken for two"),
-    Mutation(
-        "if not x.is_cuda and not triton.knobs.runtime.interpret:",
-        "if False:",
-        "a tensor on the CPU handed to the GPU",
-    ),
-]
-
-
-def loop_mutations(loops: int) -> list[Mutation]:
-    """Bugs of the loops over the tiles of a row."""
-    every, mask = "range(0, cols, BLOCK_COLS)", "start + offs < cols"
-    return [
-        Mutation(
-            every,
-            "range(0, cols // BLOCK_COLS * BLOCK_COLS, BLOCK_COLS)",
-            "the last columns dropped",
-            loops,
-        ),
-        Mutation(every, "range(0, BLOCK_COLS, BLOCK_COLS)", "one tile only", loops),
-        Mutation(mask, "start + offs <= cols", "a mask that is one too long", loops),
-        Mutation(mask, "offs < cols", "a mask that forgets the tile", loops),
-        Mutation(
-            "block_cols not in [2**i for i in range(17)]",
-            "block_cols < 1",
-            "a block that is no power of two",
-            may_not_compile=True,
-        ),
-    ]
-
-
-ONLINE_MUTATIONS = [
-    Mutation(
-        'shift = tl.where(m_new == float("-inf"), 0.0, m_new)',
-        "shift = m_new",
-        "no guard for a first tile of -inf",
-    ),
-    Mutation("l_i = l_i * tl.exp(m_i - shift)", "pass", "the sum is not rescaled"),
-    Mutation(
-        "l_i * tl.exp(m_i - shift)",
-        "l_i * tl.exp(shift - m_i)",
-        "the sum is rescaled the wrong way",
-    ),
-    Mutation("tl.exp(x - shift)", "tl.exp(x)", "a sum without the maximum"),
-    Mutation("tl.exp(x - shift)", "tl.exp(x - m_i)", "a sum with the old maximum"),
-    Mutation("        m_i = m_new\n", "", "the maximum is not kept"),
-]

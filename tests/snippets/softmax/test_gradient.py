@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.softmax import gradient
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import (
     DTYPES,
     LAYOUTS,
@@ -212,66 +211,3 @@ def test_the_reference_is_the_gradient(device: str) -> None:
     expected = grad(torch_softmax, x, dy)
     found = gradient.reference_backward(reference(x), dy)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-15)
-
-
-MUTATIONS = [
-    Mutation("delta = (y * dy).sum(", "delta = dy.sum(", "the reference forgets y"),
-    Mutation("return y * (dy - delta)", "return y * dy", "the reference forgets delta"),
-    Mutation(" mask, other=0.0)", " mask, other=1.0)", "a tail of ones", 2),
-    Mutation(
-        "* stride_dyc, mask, other=0.0)", "* stride_dyc, mask, other=1e9)", "dy: a tail"
-    ),
-    Mutation(
-        "dy_ptr += offs_r * stride_dyr", "dy_ptr += offs_r * cols", "dy contiguous"
-    ),
-    Mutation(
-        "dy_ptr += offs_r * stride_dyr", "dy_ptr += offs_r * stride_yr", "y's stride"
-    ),
-    Mutation("(last + offs_c) * stride_dyc", "(last + offs_c)", "dy's column stride"),
-    Mutation("(start + offs_c) * stride_dyc", "(start + offs_c)", "dy's columns", 2),
-    Mutation("delta += tl.sum(", "tl.sum(", "the last tile alone in delta"),
-    Mutation(
-        "delta = tl.sum(y_last * dy_last, axis=1, keep_dims=True)",
-        "delta = tl.zeros((BLOCK_ROWS, 1), COMPUTE)",
-        "the last tile not in delta",
-    ),
-    Mutation("y_last * (dy_last - delta)", "y_last * dy_last", "no delta at the end"),
-    Mutation(
-        "dx = y * (dy - delta)\n", "dx = y * dy\n", "no delta in the tiles before"
-    ),
-    Mutation(
-        "last + offs_c, dx, mask, cache", "last + offs_c, dx, mask_r, cache", "a tail"
-    ),
-    Mutation(
-        "start + offs_c, dx, mask_r, cache",
-        "start + offs_c, dx, cache",
-        "rows that are not, in the tiles before",
-    ),
-    Mutation(
-        "tl.program_id(0).to(tl.int64) * BLOCK_ROWS",
-        "tl.program_id(0).to(tl.int64)",
-        "programs that overlap",
-    ),
-    Mutation("mask_r = offs_r < rows", "mask_r = offs_r <= rows", "a row too many"),
-    Mutation("(last + offs_c < cols)", "(last + offs_c <= cols)", "a column too many"),
-    Mutation(
-        "triton.cdiv(rows, block_rows)", "rows // block_rows", "rows without a program"
-    ),
-    Mutation(
-        "tl.program_id(0).to(tl.int64) * BLOCK_ROWS",
-        "tl.program_id(0) * BLOCK_ROWS",
-        "rows in 32 bits",
-    ),
-    Mutation(
-        "tl.float64 if y.dtype == torch.float64 else tl.float32",
-        "tl.float32",
-        "a float64 gradient in float32",
-    ),
-    Mutation("    @once_differentiable\n", "", "a silent wrong second derivative"),
-    Mutation("dx.stride(0),", "dy.stride(0),", "dx written with dy's row stride"),
-    Mutation("ctx.save_for_backward(y)", "ctx.save_for_backward(x)", "x saved for y"),
-    Mutation("x.ndim != 2", "x.ndim < 2", "three dimensions taken for two"),
-    Mutation("tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)", "no division"),
-    Mutation("l_i = l_i * tl.exp(m_i - shift)", "pass", "the sum is not rescaled"),
-    Mutation('other=float("-inf"),', "other=0.0,", "a tail load of 0", 2),
-]

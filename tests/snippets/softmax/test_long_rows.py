@@ -6,9 +6,7 @@ import pytest
 import torch
 
 from snippets.softmax import long_rows
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import (
-    LAUNCH_MUTATIONS,
     SoftmaxTests,
     baseline,
     normal,
@@ -106,76 +104,3 @@ class TestLongRows(SoftmaxTests):
             sums = y.sum(dim=-1, dtype=torch.float64)
             assert ((sums - 1).abs() < 3e-3).all()
             check_accuracy(y[::33], reference(x[::33]), baseline(x[::33]))
-
-
-MUTATIONS = [
-    *[
-        mutation
-        for mutation in LAUNCH_MUTATIONS
-        if mutation.why != "float64 computed in float32"
-    ],
-    Mutation(
-        "COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32",
-        "COMPUTE=tl.float32",
-        "float64 computed in float32",
-    ),
-    Mutation(
-        "if x.dtype != torch.float64:",
-        "if True:",
-        "float64 pairs squeezed into a word",
-        may_not_compile=True,
-    ),
-    Mutation('other=float("-inf")', "other=0.0", "a tail load of 0", 3),
-    Mutation("x_ptr += row * stride_xr", "x_ptr += row * cols", "x taken contiguous"),
-    Mutation("first * stride_xc", "first", "the chunk's column stride ignored"),
-    Mutation("(start + offs) * stride_xc", "(start + offs)", "x's columns", 3),
-    Mutation("row * stride_yr", "row * stride_xr", "y written with x's row stride"),
-    Mutation("first * stride_yc", "first * stride_xc", "y's chunks with x's stride"),
-    Mutation("offs) * stride_yc, y, mask", "offs) * stride_xc, y, mask", "y's columns"),
-    Mutation("stride_yc, y, mask,", "stride_yc, y, None,", "a store without a mask"),
-    Mutation("(ticket // chunks).to(tl.int64)", "(ticket // chunks)", "32 bits"),
-    Mutation("start + offs < size", "start + offs < CHUNK_COLS", "no end of row", 3),
-    Mutation("start + offs < size", "start + offs <= size", "a column too many", 3),
-    Mutation(
-        'shift = tl.where(m_i == float("-inf"), 0.0, m_i)',
-        "shift = m_i",
-        "no guard for a chunk of -inf",
-    ),
-    Mutation("x.to(COMPUTE) - shift", "x.to(COMPUTE)", "a sum without the maximum"),
-    Mutation("tile_m = tl.maximum(tile_m, x", "tile_m = (x", "the last tile's maximum"),
-    Mutation("tile_l += tl.exp2", "tile_l = tl.exp2", "the last tile's sum"),
-    Mutation(
-        "word_ptr + ticket, to_word(m_i, l_i)",
-        "word_ptr + ticket, to_word(m_i, m_i)",
-        "m published twice",
-    ),
-    Mutation("row * chunks + offs_k", "offs_k", "the words of the first row"),
-    Mutation(
-        'm_k = tl.where(offs_k < chunks, m_k, float("-inf"))',
-        "pass",
-        "lanes without a chunk take part with a maximum of 0",
-    ),
-    Mutation(
-        "words_ptr, offs_k < chunks, other=0, volatile=True",
-        "words_ptr, volatile=True",
-        "the words of the next row read",
-    ),
-    Mutation("l_k * tl.exp2((m_k - m_i)", "l_k * tl.exp2((m_i - m_k)", "wrong way"),
-    Mutation(
-        "tl.sum(l_k * tl.exp2((m_k - m_i) * 1.4426950408889634), axis=0)",
-        "tl.sum(l_k, axis=0)",
-        "sums merged without rescaling",
-    ),
-    Mutation("(x.to(COMPUTE) - m_i)", "(x.to(COMPUTE) - shift)", "own chunk's maximum"),
-    Mutation("* scale", "", "no division"),
-    Mutation("chunk_cols *= 2", "chunk_cols //= 2", "chunks halved, not doubled"),
-    Mutation("if chunks == 1:", "if chunks == 2:", "few threads for a whole row"),
-    Mutation("SHARED=chunks > 1", "SHARED=chunks > 2", "two chunks do not meet"),
-    Mutation("else (False, True)", "else (False,)", "one launch only"),
-    Mutation(
-        "value not in [2**i for i in range(17)]",
-        "value < 1",
-        "a size that is no power of two",
-        may_not_compile=True,
-    ),
-]

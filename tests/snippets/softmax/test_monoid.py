@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.softmax import monoid
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import (
     SPECIALS,
     baseline,
@@ -145,29 +144,3 @@ def test_shapes(order: Callable, shape: tuple[int, ...], device: str) -> None:
     assert m_i.shape == l_i.shape == shape[:-1]
     assert (l_i == shape[-1]).all()
     assert (m_i == (0 if shape[-1] else -INF)).all()
-
-
-MUTATIONS = [
-    Mutation(
-        'shift = torch.where(m_i == float("-inf"), 0.0, m_i)',
-        "shift = m_i",
-        "no guard for two parts of -inf",
-    ),
-    Mutation("l_a * torch.exp(m_a - shift)", "l_a", "the left part is not rescaled"),
-    Mutation("l_b * torch.exp(m_b - shift)", "l_b", "the right part is not rescaled"),
-    Mutation(
-        "torch.exp(m_b - shift)",
-        "torch.exp(shift - m_b)",
-        "the right part is rescaled the wrong way",
-    ),
-    Mutation("torch.maximum(m_a, m_b)", "m_a", "the maximum of the left part only"),
-    Mutation(
-        'torch.where(x == float("-inf"), 0.0, torch.ones_like(x))',
-        "torch.ones_like(x)",
-        "the pair of -inf is not the identity",
-    ),
-    Mutation('(torch.tensor(float("-inf"))', "(torch.tensor(0.0)", "a maximum of 0"),
-    Mutation("torch.tensor(0.0))", "torch.tensor(1.0))", "an identity with a sum of 1"),
-    Mutation('value=float("-inf")', "value=0.0", "filled up with 0"),
-    Mutation("while width > 1:", "while width > 2:", "the last merge is missing"),
-]

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.softmax import numerics
-from tests.mutations import Mutation
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
@@ -124,42 +123,3 @@ def test_table_has_a_line_for_each_form(capsys):
         *(form.__name__ for form in numerics.FORMS),
     ]
     assert lines[1].split()[1] == "0"
-
-
-MUTATIONS = [
-    Mutation(
-        "total = total + term",
-        "total = term",
-        "left_to_right keeps the last term only",
-    ),
-    Mutation(
-        "terms = torch.nn.functional.pad(terms, (0, 1))",
-        "terms = terms[:, :-1]",
-        "pairwise drops the last of an odd number of terms",
-    ),
-    Mutation(
-        "l_i = l_i * torch.exp(m_i - m_new) + pairwise",
-        "l_i = l_i + pairwise",
-        "online does not rescale",
-    ),
-    Mutation(
-        "m_i = torch.full_like(x[:, :1], -math.inf)",
-        "m_i = torch.full_like(x[:, :1], 100.0)",
-        "a running maximum that starts too high",
-    ),
-    Mutation(
-        "l_i = l_i * torch.exp(m_i - m_new.repeat_interleave(2, dim=1))",
-        "l_i = l_i * torch.exp(m_i - m_i.amax(dim=1, keepdim=True))",
-        "tree rescales to the maximum of the row at every level",
-    ),
-    Mutation(
-        "return online(x, 256)", "return online(x, 1)", "tiles of a single column"
-    ),
-    Mutation(
-        "torch.finfo(dtype).eps",
-        "torch.finfo(inside).eps",
-        "the error in epsilons of another dtype",
-    ),
-    Mutation("    x = x.to(dtype)\n", "", "the input is not rounded to its dtype"),
-    Mutation("inside = inside or dtype", "inside = dtype", "inside is ignored"),
-]

@@ -7,9 +7,7 @@ import pytest
 import torch
 
 from snippets.softmax import persistent
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import (
-    LAUNCH_MUTATIONS,
     SoftmaxTests,
     baseline,
     normal,
@@ -77,56 +75,3 @@ def test_programs_are_as_many_as_fit(
         n_regs=registers, metadata=SimpleNamespace(num_warps=warps, shared=shared)
     )
     assert persistent.resident_programs(kernel, 0) == 132 * programs
-
-
-MUTATIONS = [
-    *LAUNCH_MUTATIONS,
-    Mutation('other=float("-inf"),', "", "a tail load without other"),
-    Mutation('other=float("-inf"),', "other=0.0,", "a tail load of 0"),
-    Mutation('other=float("-inf"),', "other=-1e6,", "a mask that is not -inf"),
-    Mutation("offs_r * stride_xr", "offs_r * cols", "x read as if contiguous"),
-    Mutation("offs_r * stride_xr", "offs_r * stride_yr", "x read with y's stride"),
-    Mutation("offs_c * stride_xc", "offs_c", "the column stride of x ignored"),
-    Mutation("offs_r * stride_yr", "offs_r * stride_xr", "y written with x's stride"),
-    Mutation("offs_c * stride_yc, y", "offs_c * stride_xc, y", "y with x's columns"),
-    Mutation("stride_yc, y, mask)", "stride_yc, y)", "a store without a mask"),
-    Mutation(
-        "tl.arange(0, BLOCK_ROWS).to(tl.int64)",
-        "tl.arange(0, BLOCK_ROWS)",
-        "row offsets in 32 bits",
-    ),
-    Mutation(
-        "tl.arange(0, BLOCK_COLS).to(tl.int64)",
-        "tl.arange(0, BLOCK_COLS)",
-        "column offsets in 32 bits",
-    ),
-    Mutation("offs_r < rows", "offs_r <= rows", "a row too many"),
-    Mutation("offs_c < cols", "offs_c <= cols", "a column too many"),
-    Mutation("tl.range(first, rows, step", "tl.range(0, rows, step", "all begin at 0"),
-    Mutation(
-        "tl.range(first, rows, step", "tl.range(first, first + 1, step", "no walk"
-    ),
-    Mutation(
-        "tl.num_programs(0).to(tl.int64) * BLOCK_ROWS",
-        "tl.num_programs(0).to(tl.int64) * 2 * BLOCK_ROWS",
-        "every other tile skipped",
-    ),
-    Mutation("tl.exp(x - m_i)", "tl.exp(x)", "no maximum subtracted"),
-    Mutation("numerator / l_i", "numerator", "no division"),
-    Mutation("tl.max(x, axis=1, keep_dims=True)", "tl.max(x)", "one maximum for all"),
-    Mutation(
-        "tl.sum(numerator, axis=1, keep_dims=True)",
-        "tl.sum(numerator)",
-        "one sum for all rows of the tile",
-    ),
-    Mutation("kernel.n_regs * threads", "kernel.n_regs", "registers of one thread"),
-    Mutation(
-        "gpu.max_threads_per_multi_processor // threads,", "", "threads not counted"
-    ),
-    Mutation("// max(1, kernel.metadata.shared)", "// 1", "shared memory not counted"),
-    Mutation("max(1, each)", "each", "no program at all"),
-    Mutation("range(1, 65537)", "range(65537)", "no programs accepted"),
-    Mutation("range(1, 65537)", "range(1, 65538)", "too many programs accepted"),
-    Mutation("x.shape[1] > 65536", "x.shape[1] > 65535", "the longest row refused"),
-    Mutation("x.shape[1] > 65536", "x.shape[1] > 65537", "a row too long accepted"),
-]

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.softmax import safe
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import (
     LAYOUTS,
     SPECIALS,
@@ -113,35 +112,3 @@ def test_softmax_is_the_exponential_of_x_minus_logsumexp(
     x = torch.tensor(rows, dtype=torch.float64, device=device)
     expected = torch.exp(x - safe.logsumexp(x)[:, None])
     torch.testing.assert_close(safe.softmax(x), expected, rtol=1e-10, atol=1e-300)
-
-
-MUTATIONS = [
-    Mutation(
-        "numerator = torch.exp(x - m_i)", "numerator = torch.exp(x)", "no maximum"
-    ),
-    Mutation(
-        "m_i = x.amax(dim=-1, keepdim=True)",
-        "m_i = x.amax(dim=0, keepdim=True)",
-        "the maximum of the columns",
-        2,
-    ),
-    Mutation("return numerator / l_i", "return numerator", "no division"),
-    Mutation(
-        "m_i = torch.where(m_i.isinf(), 0.0, m_i)", "pass", "logsumexp of -inf is NaN"
-    ),
-    Mutation("m_i.squeeze(-1) + torch.log(l_i)", "torch.log(l_i)", "m_i is not added"),
-    Mutation("torch.log(l_i)", "torch.log2(l_i)", "a logarithm of base 2"),
-    Mutation("if x.numel() == 0:", "if False:", "an empty tensor has no maximum"),
-    Mutation("if x.shape[-1] == 0:", "if False:", "an empty row has no maximum"),
-    Mutation(
-        "x.ndim == 0 or not x.is_floating_point()",
-        "x.ndim == 0",
-        "integers accepted",
-        2,
-    ),
-    Mutation(
-        "    numerator = torch.exp(x)\n",
-        "    numerator = torch.exp(x - x.amax())\n",
-        "a naive softmax that does not overflow",
-    ),
-]

@@ -6,10 +6,7 @@ import pytest
 import torch
 
 from snippets.softmax import split_row
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import (
-    ONLINE_MUTATIONS,
-    STORE_MUTATIONS,
     SoftmaxTests,
     baseline,
     normal,
@@ -63,67 +60,3 @@ class TestSplitRow(SoftmaxTests):
         y = split_row.softmax(x.mul_(30).view(-1, 1).T, chunks=1024, block_cols=4096)
         total = sum(part.sum(dtype=torch.float64) for part in y[0].split(2**28))
         assert abs(total.item() - 1) <= row_sum_bound(torch.float16)
-
-
-EVERY, MASK = "range(first, last, BLOCK_COLS)", "mask = start + offs < last"
-ROW, MINUS_INF = "row * stride_xr", '            other=float("-inf"),\n'
-MUTATIONS = [
-    *STORE_MUTATIONS,
-    *ONLINE_MUTATIONS,
-    Mutation(MINUS_INF, "", "a tail load without other", 2),
-    Mutation(MINUS_INF, "other=0.0,\n", "a tail load of 0", 2),
-    Mutation(ROW, "row * cols", "x read as if it were contiguous", 2),
-    Mutation(" * stride_xc", "", "the column stride of x ignored", 2),
-    Mutation("tl.program_id(0).to(tl.int64)", "tl.program_id(0)", "32-bit rows", 2),
-    Mutation(EVERY, "range(first, first + BLOCK_COLS, BLOCK_COLS)", "one tile only", 2),
-    Mutation(
-        MASK, "mask = start + offs < cols", "a tile that enters the next chunk", 2
-    ),
-    Mutation(
-        "tl.minimum(first + chunk_cols, cols)",
-        "first + chunk_cols",
-        "a last chunk that ends past the row",
-        2,
-    ),
-    Mutation("triton.cdiv(cols, chunks)", "cols // chunks", "the last columns dropped"),
-    Mutation(
-        "m_new = tl.maximum(m_i, tl.max(x, axis=0))",
-        "m_new = tl.max(x, axis=0)",
-        "the maximum of the last tile only",
-    ),
-    Mutation("m_ptr + row * chunks + chunk,", "m_ptr + row + chunk,", "rows share m"),
-    Mutation("l_ptr + row * chunks + chunk,", "l_ptr + row + chunk,", "rows share l"),
-    Mutation(
-        "offs_k < chunks, other=0.0", "offs_k < 8, other=0.0", "a wrong mask of l"
-    ),
-    Mutation(
-        'offs_k < chunks, other=float("-inf")',
-        "offs_k < chunks, other=0.0",
-        "missing chunks counted as a maximum of 0",
-    ),
-    Mutation("l_k * tl.exp(m_k - m_i)", "l_k", "the parts are not rescaled"),
-    Mutation("l_k * tl.exp(m_k - m_i)", "tl.exp(m_k - m_i)", "the parts' sums dropped"),
-    Mutation(
-        "m_i = tl.max(m_k, axis=0)", "m_i = tl.min(m_k, axis=0)", "the least maximum"
-    ),
-    Mutation(
-        "tl.exp(x - m_i) / l_i", "tl.exp(x) / l_i", "an output without the maximum"
-    ),
-    Mutation("tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)", "no division"),
-    Mutation(
-        "chunks not in range(1, 1025)", "chunks < 1", "any number of chunks accepted"
-    ),
-    Mutation(
-        "torch.float64 if double else torch.float32",
-        "x.dtype",
-        "partial results in the dtype of x",
-    ),
-    Mutation(
-        "tl.float64 if double else tl.float32", "tl.float32", "float64 in float32"
-    ),
-    Mutation(
-        "dtype=x.dtype, device=x.device",
-        "dtype=dtype, device=x.device",
-        "a y of another dtype",
-    ),
-]

@@ -7,9 +7,7 @@ import torch
 import triton
 
 from snippets.softmax import whole_row
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import (
-    LAUNCH_MUTATIONS,
     SoftmaxTests,
     baseline,
     every_dtype,
@@ -66,38 +64,3 @@ def test_registers_hold_the_row(cols: int, dtype: torch.dtype) -> None:
     )
     kernel._init_handles()
     assert kernel.n_spills == 0
-
-
-MUTATIONS = [
-    *LAUNCH_MUTATIONS,
-    Mutation('other=float("-inf"),', "", "a tail load without other"),
-    Mutation('other=float("-inf"),', "other=0.0,", "a tail load of 0"),
-    Mutation('other=float("-inf"),', "other=-1e6,", "a mask that is not -inf"),
-    Mutation("offs_r * stride_xr", "offs_r * cols", "x read as if contiguous"),
-    Mutation("offs_r * stride_xr", "offs_r * stride_yr", "x read with y's stride"),
-    Mutation("offs_c * stride_xc", "offs_c", "the column stride of x ignored"),
-    Mutation("offs_r * stride_yr", "offs_r * stride_xr", "y written with x's stride"),
-    Mutation("offs_c * stride_yc, y", "offs_c * stride_xc, y", "y with x's columns"),
-    Mutation("stride_yc, y, mask)", "stride_yc, y)", "a store without a mask"),
-    Mutation(".to(tl.int64) * BLOCK_ROWS", " * BLOCK_ROWS", "row offsets in 32 bits"),
-    Mutation(
-        "tl.arange(0, BLOCK_COLS).to(tl.int64)",
-        "tl.arange(0, BLOCK_COLS)",
-        "column offsets in 32 bits",
-    ),
-    Mutation("offs_r < rows", "offs_r <= rows", "a row too many"),
-    Mutation("offs_c < cols", "offs_c <= cols", "a column too many"),
-    Mutation("(x - m_i) * 1.4426950408889634", "x - m_i", "powers of 2, not of e"),
-    Mutation("tl.exp2((x - m_i)", "tl.exp2(x", "no maximum subtracted"),
-    Mutation("tl.max(x, axis=1, keep_dims=True)", "tl.max(x)", "one maximum for all"),
-    Mutation(
-        "tl.sum(numerator, axis=1, keep_dims=True)",
-        "tl.sum(numerator)",
-        "one sum for all rows of the tile",
-    ),
-    Mutation("numerator * (1.0 / l_i)", "numerator", "no division"),
-    Mutation("triton.cdiv(rows, block_rows)", "rows // block_rows", "last rows lost"),
-    Mutation("num_warps = min(32, ", "num_warps = min(64, ", "64 warps"),
-    Mutation("x.shape[1] > 65536", "x.shape[1] > 65535", "the longest row refused"),
-    Mutation("x.shape[1] > 65536", "x.shape[1] > 65537", "a row too long accepted"),
-]

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.softmax import wrong_blocks
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import baseline, normal, reference
 
 
@@ -35,17 +34,3 @@ def test_it_is_right_for_a_single_tile(
 ) -> None:
     x = normal(3, cols, torch.float32, device) - 500
     check_accuracy(wrong_blocks.softmax(x, block_cols=64), reference(x), baseline(x))
-
-
-MUTATIONS = [
-    Mutation("tl.exp(x - m_i)", "tl.exp(x)", "wrong in another way: no maximum"),
-    Mutation(
-        "y = numerator / l_i", "y = numerator", "wrong in another way: no division"
-    ),
-    Mutation('other=float("-inf"),', "", "wrong in another way: no other"),
-    Mutation(
-        "range(0, cols, BLOCK_COLS)",
-        "range(0, BLOCK_COLS, BLOCK_COLS)",
-        "wrong in another way: one tile only",
-    ),
-]

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.softmax import wrong_first_tile
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import baseline, normal, reference
 
 
@@ -26,21 +25,3 @@ def test_it_is_right_where_the_first_tile_has_a_value(
     x[1, where] = float("-inf")
     y = wrong_first_tile.softmax(x, block_cols=64)
     check_accuracy(y, reference(x), baseline(x))
-
-
-MUTATIONS = [
-    Mutation(
-        "m_new = tl.maximum(m_i, tl.max(x, axis=0))",
-        "m_new = tl.maximum(tl.maximum(m_i, tl.max(x, axis=0)), -1e6)",
-        "right: the maximum is never -inf",
-    ),
-    Mutation(
-        "l_i = l_i * tl.exp(m_i - m_new)",
-        "l_i = l_i",
-        "wrong in another way: the sum is not rescaled",
-    ),
-    Mutation(
-        "tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)", "wrong in another way: no division"
-    ),
-    Mutation('other=float("-inf"),', "", "wrong in another way: no other", 2),
-]

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from snippets.softmax import wrong_naive
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import (
     DTYPES,
     baseline,
@@ -90,23 +89,3 @@ def test_rounding_the_exponential_costs_precision(
 
 def test_every_dtype_has_a_threshold() -> None:
     assert set(THRESHOLDS) == set(DTYPES)
-
-
-MUTATIONS = [
-    Mutation(
-        "tl.exp(x.to(COMPUTE)).to(x.dtype).to(COMPUTE)",
-        "tl.exp(x.to(COMPUTE))",
-        "float32 hides the overflow of float16",
-    ),
-    Mutation(
-        "tl.exp(x.to(COMPUTE))",
-        "tl.exp(x.to(COMPUTE) - tl.max(x.to(COMPUTE), axis=0))",
-        "right: the maximum is subtracted",
-    ),
-    Mutation(
-        "y = numerator / l_i", "y = numerator", "wrong in another way: no division"
-    ),
-    Mutation('other=float("-inf"),', "", "wrong in another way: no other"),
-    Mutation("return high", "return low", "the last finite value instead"),
-    Mutation("0.0, 1000.0", "0.0, 80.0", "a search that ends too early"),
-]

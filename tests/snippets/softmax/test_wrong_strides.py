@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from snippets.softmax import wrong_strides
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import baseline, normal, reference
 
 
@@ -33,15 +32,3 @@ def test_it_is_right_where_the_layouts_agree(
     y = wrong_strides.softmax(x)
     check_accuracy(y, reference(x), baseline(x))
     assert y.stride() == x.stride()
-
-
-MUTATIONS = [
-    Mutation(
-        "torch.empty_like(x)",
-        "torch.empty_strided(x.shape, x.stride(), dtype=x.dtype, device=x.device)",
-        "right: y has the strides of x",
-    ),
-    Mutation("y_ptr + row * stride_xr", "y_ptr + row * cols", "right for dense rows"),
-    Mutation("tl.exp(x - m_i)", "tl.exp(x)", "wrong in another way: no maximum"),
-    Mutation('other=float("-inf"),', "", "wrong in another way: no other"),
-]

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.start import addresses
-from tests.mutations import Mutation
 
 
 def test_the_table_of_the_page() -> None:
@@ -57,22 +56,3 @@ def test_refuses_to_run_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     with pytest.raises(ValueError, match=r"no GPU.*TRITON_INTERPRET"):
         addresses.addresses(3, 4, 10)
-
-
-MUTATIONS = [
-    Mutation("offs_r * stride + offs_c", "offs_r + offs_c * stride", "transposed"),
-    Mutation(
-        "offs_r * stride + offs_c", "offs_r * cols + offs_c", "the stride ignored"
-    ),
-    Mutation("offs_r * cols + offs_c, ", "offs_r * stride + offs_c, ", "stored apart"),
-    Mutation("(offs_r < rows) & (offs_c < cols)", "offs_c < cols", "rows not masked"),
-    Mutation(
-        "(offs_r < rows) & (offs_c < cols)", "offs_r < rows", "columns not masked"
-    ),
-    Mutation(
-        "tl.arange(0, BLOCK_ROWS).to(tl.int64)", "tl.arange(0, BLOCK_ROWS)", "32 bits"
-    ),
-    Mutation("not torch.cuda.is_available() and", "False and", "a launch in the void"),
-    Mutation("range(257)", "range(258)", "a table that is too large"),
-    Mutation("range(257)", "range(256)", "the largest table refused"),
-]

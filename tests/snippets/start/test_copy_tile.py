@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.start import copy_tile
-from tests.mutations import Mutation
 from tests.snippets.softmax.cases import DTYPES, LAYOUTS, far_apart, normal
 
 SMALL = {"block_rows": 4, "block_cols": 8}
@@ -99,42 +98,3 @@ def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     with pytest.raises(ValueError, match=r"^x is on cpu; .* TRITON_INTERPRET=1"):
         copy_tile.copy(x.cpu())
-
-
-MUTATIONS = [
-    Mutation(
-        "(offs_r[:, None] < rows) & (offs_c[None, :] < cols)",
-        "offs_c[None, :] < cols",
-        "no mask over the rows",
-    ),
-    Mutation(
-        "(offs_r[:, None] < rows) & (offs_c[None, :] < cols)",
-        "offs_r[:, None] < rows",
-        "no mask over the columns",
-    ),
-    Mutation(
-        "offs_r[:, None] * stride_xr", "offs_r[:, None] * cols", "x read as contiguous"
-    ),
-    Mutation("* stride_xc", "", "the column stride of x ignored"),
-    Mutation("* stride_yr", "* stride_xr", "y written with x's row stride"),
-    Mutation("* stride_yc", "* stride_xc", "y written with x's column stride"),
-    Mutation("tl.program_id(1)", "tl.program_id(0)", "tiles on the diagonal only"),
-    Mutation(
-        "tl.program_id(0).to(tl.int64)", "tl.program_id(0)", "row offsets in 32 bits"
-    ),
-    Mutation(
-        "tl.program_id(1).to(tl.int64)", "tl.program_id(1)", "column offsets in 32 bits"
-    ),
-    Mutation(
-        "triton.cdiv(rows, block_rows)", "rows // block_rows", "last rows dropped"
-    ),
-    Mutation(
-        "triton.cdiv(cols, block_cols)", "cols // block_cols", "last columns dropped"
-    ),
-    Mutation(
-        "torch.empty((rows, cols), dtype=x.dtype, device=x.device)",
-        "torch.empty_like(x)",
-        "y laid out as x",
-    ),
-    Mutation("x.shape[1] > 65535 * block_cols", "False", "a grid that is too wide"),
-]

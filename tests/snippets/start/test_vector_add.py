@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.start import vector_add
-from tests.mutations import Mutation
 
 DTYPES = [
     torch.float16,
@@ -101,23 +100,3 @@ def test_more_than_31_bits_of_elements() -> None:
     for some in (slice(5), slice(2**30 - 5, 2**30 + 5), slice(-10, None)):
         assert torch.equal(out[some], 2 * x[some])
     assert not out.isnan().any()
-
-
-MUTATIONS = [
-    Mutation("    mask = offs < size\n", "    mask = offs >= 0\n", "no mask"),
-    Mutation("offs < size", "offs <= size", "a mask that is one too long"),
-    Mutation("offs < size", "offs < size - 1", "a mask that is one too short"),
-    Mutation("offs * stride_x,", "offs,", "x read as if it were contiguous"),
-    Mutation("offs * stride_y,", "offs * stride_x,", "y read with the stride of x"),
-    Mutation("offs * stride_out,", "offs * stride_x,", "out written with x's stride"),
-    Mutation("triton.cdiv(size, block)", "size // block", "the last block dropped"),
-    Mutation("program * BLOCK + ", "program + ", "programs that overlap"),
-    Mutation("x + y, mask", "x - y, mask", "a wrong sign"),
-    Mutation(
-        "torch.empty((size,), dtype=x.dtype, device=x.device)",
-        "torch.empty((size,), device=x.device)",
-        "always float32",
-    ),
-    Mutation("x.dtype == torch.bfloat16 and", "False and", "bit patterns added"),
-    Mutation("(y.shape, y.dtype, y.device) !=", "False and () !=", "any y accepted"),
-]

@@ -5,7 +5,6 @@ import torch
 import triton
 
 from snippets.start import wrong_no_mask
-from tests.mutations import Mutation
 
 
 def vectors(size: int, device: str, spare: int = 0) -> list[torch.Tensor]:
@@ -72,16 +71,3 @@ def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
     with pytest.raises(ValueError, match=r"^x is on cpu; .* TRITON_INTERPRET=1"):
         wrong_no_mask.add(x.cpu(), y.cpu(), out.cpu())
-
-
-MUTATIONS = [
-    Mutation(
-        "triton.cdiv(x.numel(), block)",
-        "x.numel() // block",
-        "right inside, but the last block is dropped: it stays in its tensors",
-    ),
-    Mutation("x + y)", "x - y)", "wrong in another way: a sign"),
-    Mutation("offs * stride_out", "offs", "wrong in another way: out is contiguous"),
-    Mutation("offs * stride_y", "offs * stride_x", "wrong in another way: x's stride"),
-    Mutation("program * BLOCK", "program", "wrong in another way: programs overlap"),
-]

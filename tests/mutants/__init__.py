@@ -1,0 +1,39 @@
+"""Deliberate bugs: a test module lists them, and its tests must catch each one."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One bug, planted in a snippet by replacing text.
+
+    Attributes:
+        old: text of the snippet; it occurs in it exactly `count` times.
+        new: what takes its place, everywhere.
+        why: the bug in words; it names the test case.
+        count: how often `old` occurs.
+        may_not_compile: the bug may show as a kernel that does not compile. Otherwise
+            that does not count as caught: it says nothing about the tests.
+    """
+
+    old: str
+    new: str
+    why: str
+    count: int = 1
+    may_not_compile: bool = False
+
+    def apply(self, text: str) -> str:
+        """The text with the bug planted.
+
+        Raises:
+            ValueError: `old` does not occur `count` times, or the text stays the same.
+        """
+        if self.old == self.new:
+            raise ValueError(f"mutant {self.why!r}: old and new are the same text")
+        found = text.count(self.old)
+        if found != self.count:
+            raise ValueError(
+                f"mutant {self.why!r}: {self.old!r} occurs {found} times, "
+                f"not {self.count}"
+            )
+        return text.replace(self.old, self.new)

@@ -1,0 +1,42 @@
+"""Bugs that the tests of snippets/attention/flash2_window.py must catch."""
+
+from tests.mutants import Mutant
+
+BEGIN = "tl.maximum(start_m + 1 + seq_k - seq_q - window, 0)"
+
+WHOLE_FROM = "tl.maximum(start_m + BLOCK_M + seq_k - seq_q - window, 0)"
+
+EDGE = "> offs_m[:, None] + seq_k - seq_q - window"
+
+MUTANTS = [
+    Mutant(BEGIN, "0", "tiles before the window are visited"),
+    Mutant(BEGIN, BEGIN.replace(", 0)", ", -128)"), "keys before the first"),
+    Mutant(BEGIN, BEGIN.replace(" + 1", " + 2"), "the first key of a window lost"),
+    Mutant(
+        "begin = begin // BLOCK_N * BLOCK_N",
+        "begin = tl.cdiv(begin, BLOCK_N) * BLOCK_N",
+        "the first tile of a window lost",
+    ),
+    Mutant(
+        "        begin = begin // BLOCK_N * BLOCK_N\n", "", "tiles that are not aligned"
+    ),
+    Mutant(WHOLE_FROM, BEGIN, "no mask on the window's edge"),
+    Mutant(WHOLE_FROM, WHOLE_FROM.replace("BLOCK_M", "BLOCK_M - 1"), "one row less"),
+    Mutant(
+        "tl.cdiv(whole, BLOCK_N) * BLOCK_N",
+        "whole // BLOCK_N * BLOCK_N",
+        "a tile of the edge without a mask",
+    ),
+    Mutant(
+        "tl.minimum(tl.cdiv(whole, BLOCK_N) * BLOCK_N, full)",
+        "tl.cdiv(whole, BLOCK_N) * BLOCK_N",
+        "tiles of the diagonal counted twice",
+    ),
+    Mutant(EDGE, EDGE.replace(">", ">="), "a window that is one too long"),
+    Mutant(EDGE, EDGE.replace(" + seq_k - seq_q", ""), "a window aligned top left"),
+    Mutant("2 if window is None else 3", "2", "two stages only"),
+    Mutant("if STAGE > 0:", "if STAGE == 1:", "no mask in the last stage"),
+    Mutant("min(window, k.shape[2])", "window", "a sum beyond 32 bits"),
+    Mutant("window < 1", "window < 0", "a window of nothing"),
+    Mutant("if not causal:", "if False:", "a window without causal"),
+]

@@ -1,0 +1,55 @@
+"""Bugs that the tests of snippets/attention/paged_kv.py must catch."""
+
+from tests.mutants import Mutant
+from tests.mutants.attention.shared import ANOTHER_DEVICE
+
+MUTANTS = [
+    ANOTHER_DEVICE,
+    Mutant("range(split * BLOCK_N,", "range(0,", "every part begins at the first key"),
+    Mutant("last, splits * BLOCK_N):", "last, BLOCK_N):", "parts that overlap"),
+    Mutant("l_i * alpha[:, None] + l_new", "l_i + l_new", "the sum is not rescaled"),
+    Mutant("causal and seq_q > 1", "causal and seq_q > 3", "no mask for three"),
+    Mutant(
+        "offs_n // PAGE_SIZE",
+        "offs_n // BLOCK_N * BLOCK_N // PAGE_SIZE",
+        "one page for a tile",
+    ),
+    Mutant("block_table_ptr += batch * max_pages", "pass", "one table for all"),
+    Mutant("mask=offs_n < last, other=0", "mask=offs_n >= 0, other=0", "no end"),
+    Mutant("tl.minimum(tl.maximum(page, 0), pages - 1)", "page", "pages that are not"),
+    Mutant(
+        "tl.minimum(tl.maximum(page, 0), pages - 1)",
+        "tl.minimum(tl.maximum(page, 0), pages)",
+        "one page too many",
+    ),
+    Mutant("pages - 1).to(tl.int64)", "pages - 1)", "offsets of pages in 32 bits"),
+    Mutant("slot = offs_n % PAGE_SIZE", "slot = offs_n", "slots of other pages"),
+    Mutant("page[:, None] * stride_kp", "page[:, None] * stride_vp", "K, V's stride"),
+    Mutant("page[:, None] * stride_vp", "page[:, None] * stride_kp", "V, K's stride"),
+    Mutant("slot[:, None] * stride_kn", "slot[:, None] * stride_vn", "K, V's rows"),
+    Mutant("slot[:, None] * stride_vn", "slot[:, None] * stride_kn", "V, K's rows"),
+    Mutant("kv_head * stride_kh", "kv_head * stride_vh", "K, V's heads"),
+    Mutant("kv_head * stride_vh", "kv_head * stride_kh", "V, K's heads"),
+    Mutant("min(max_pages * page_size, MAX_ROWS)", "2**30", "lengths beyond the table"),
+    Mutant(
+        "min(max_pages * page_size, MAX_ROWS)",
+        "(max_pages * page_size + 2**31) % 2**32 - 2**31",
+        "a table so wide that its keys overflow",
+    ),
+    Mutant("block_table.shape[1] if pages else 0", "block_table.shape[1]", "pages"),
+    Mutant("if k.shape[1] == 0:", "if False:", "pages of no keys", 1, True),
+    Mutant("k.shape[2] == 0 or heads % k.shape[2]", "False", "any heads of k"),
+    Mutant("x.ndim == len(axes) and ", "", "tables of other dimensions"),
+    Mutant("len(x) == batch and ", "", "tables of fewer sequences"),
+    Mutant(" and x.is_contiguous()", "", "every other page"),
+    Mutant(
+        "(x.dtype, x.device) != (torch.int32, q.device)",
+        "x.device != q.device",
+        "tables of 64 bits",
+    ),
+    Mutant(
+        "(x.dtype, x.device) != (torch.int32, q.device)",
+        "x.dtype != torch.int32",
+        "tables elsewhere",
+    ),
+]

@@ -1,0 +1,97 @@
+"""Bugs that the tests of snippets/attention/varlen.py must catch."""
+
+from tests.mutants import Mutant
+from tests.mutants.attention.shared import ANOTHER_DEVICE, refusal_mutants
+
+MUTANTS = [
+    Mutant("start // BLOCK_M + offs_b <=", "start // BLOCK_M <=", "shared blocks"),
+    Mutant("offs_b <= tl", "offs_b < tl", "the block of the sequence before"),
+    Mutant(
+        "range(0, batch + 1, 128)", "range(0, 128, 128)", "128 sequences and no more"
+    ),
+    Mutant("    i = tl.maximum(i, 0)\n", "", "an end before the first"),
+    Mutant("tl.maximum(tl.load(cu_seqlens_ptr), 0)", "tl.load(cu_seqlens_ptr)", "< 0"),
+    Mutant(
+        "tl.minimum(tl.maximum(tl.load(cu_seqlens_ptr), 0), total)",
+        "tl.maximum(tl.load(cu_seqlens_ptr), 0)",
+        "ends beyond the tensors",
+    ),
+    Mutant("tl.minimum(i + 1, batch)", "i + 1", "an end behind the last", 2),
+    Mutant(
+        "tl.where(i < batch, last_q, total_q)",
+        "last_q",
+        "nothing written behind the last sequence",
+    ),
+    Mutant(
+        "tl.maximum(tl.program_id(0) - first_q // BLOCK_M - i, 0)",
+        "(tl.program_id(0) - first_q // BLOCK_M - i)",
+        "rows before the first",
+    ),
+    Mutant("first_q // BLOCK_M - i", "first_q // BLOCK_M", "a block too late"),
+    Mutant("kv_head = head // group", "kv_head = head", "no shared heads"),
+    Mutant("first_k.to(tl.int64) * stride_kn", "0", "K of the first sequence"),
+    Mutant("first_k.to(tl.int64) * stride_vn", "0", "V of the first sequence"),
+    Mutant(
+        "first_k.to(tl.int64) * stride_kn",
+        "first_q.to(tl.int64) * stride_kn",
+        "the ends of the queries for those of the keys",
+    ),
+    Mutant("first_q.to(tl.int64) * stride_qm", "first_q * stride_qm", "q, 32 bits"),
+    Mutant("first_k.to(tl.int64) * stride_kn", "first_k * stride_kn", "K, 32 bits"),
+    Mutant("first_k.to(tl.int64) * stride_vn", "first_k * stride_vn", "V, 32 bits"),
+    Mutant("tl.program_id(1).to(tl.int64)", "tl.program_id(1)", "heads, 32 bits"),
+    Mutant("first_q.to(tl.int64) * stride_om", "0", "o of the first sequence"),
+    Mutant("head * total_q + first_q", "head * total_q", "lse of the first sequence"),
+    Mutant("head * total_q + first_q", "head * seq_q + first_q", "lse of others"),
+    Mutant(
+        "seen = offs_n[None, :] < seq_k",
+        "seen = offs_n[None, :] < total_k - first_k",
+        "keys of the next sequence have a weight",
+    ),
+    Mutant(
+        "mask_n = (offs_n[:, None] < seq_k)",
+        "mask_n = (offs_n[:, None] < total_k - first_k)",
+        "a NaN of the next sequence",
+    ),
+    Mutant(
+        "mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),\n    )\n",
+        "mask=(offs_m[:, None] < total_q) & (offs_d[None, :] < HEAD_DIM),\n    )\n",
+        "o of the next sequence overwritten",
+    ),
+    Mutant(
+        "<= offs_m[:, None] + seq_k - seq_q",
+        "<= offs_m[:, None] + total_k - total_q",
+        "aligned in the lengths of all",
+    ),
+    Mutant(
+        "total_q // block_m + batch + 1",
+        "total_q // block_m + batch",
+        "a block too few",
+    ),
+    Mutant(
+        "total_q // block_m + batch + 1",
+        "triton.cdiv(total_q, block_m)",
+        "blocks of one sequence",
+    ),
+    ANOTHER_DEVICE,
+    *refusal_mutants(3),
+    Mutant("if heads > 65535:", "if False:", "a grid too high for the GPU"),
+    Mutant("(k.shape[1] == 0 or heads % k.shape[1])", "False", "any heads of k"),
+    Mutant("if k.shape[2] != head_dim:", "if False:", "another head_dim of k"),
+    Mutant("x.ndim != 1 or not len(x)", "x.ndim != 1", "no ends at all"),
+    Mutant("x.ndim != 1 or not len(x)", "not x.numel()", "ends of two dimensions"),
+    Mutant(" or not x.is_contiguous()", "", "every other of the ends"),
+    Mutant(
+        "(x.dtype, x.device) != (torch.int32, q.device)",
+        "x.device != q.device",
+        "ends of 64 bits",
+    ),
+    Mutant(
+        "(x.dtype, x.device) != (torch.int32, q.device)",
+        "x.dtype != torch.int32",
+        "ends elsewhere",
+    ),
+    Mutant(
+        "if len(cu_seqlens_q) != len(cu_seqlens_k):", "if False:", "fewer ends of keys"
+    ),
+]

@@ -1,0 +1,17 @@
+"""Bugs that the tests of snippets/attention/wrong_large_negative.py must catch."""
+
+from tests.mutants import Mutant
+
+MASK = "s = s + tl.where(seen, 0.0, -1e6)"
+
+MUTANTS = [
+    Mutant(MASK, 's = tl.where(seen, s, float("-inf"))', "right"),
+    Mutant(MASK, "s = s + tl.where(seen, 0.0, -1e4)", "another large number"),
+    Mutant(MASK, "s = tl.where(seen, s, -1e6)", "a number in place of the score"),
+    Mutant(") * scale\n", ")\n", "wrong in another way: no scale"),
+    Mutant(
+        "l_i = l_i * alpha + tl.sum",
+        "l_i = l_i + tl.sum",
+        "wrong in another way: the sum is not rescaled",
+    ),
+]

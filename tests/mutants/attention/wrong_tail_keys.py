@@ -1,0 +1,16 @@
+"""Bugs that the tests of snippets/attention/wrong_tail_keys.py must catch."""
+
+from tests.mutants import Mutant
+
+MUTANTS = [
+    Mutant(
+        'input_precision="ieee") * scale  # [BLOCK_M, BLOCK_N]\n',
+        'input_precision="ieee") * scale\n'
+        "        s = tl.where(offs_n[None, :] < seq_k, s, float('-inf'))\n",
+        "right",
+    ),
+    Mutant(") * scale  #", ")  #", "wrong in another way: no scale"),
+    Mutant("m_i + tl.log(l_i)", "tl.log(l_i)", "wrong in another way: lse"),
+    Mutant("l_i * alpha + tl.sum", "l_i + tl.sum", "wrong in another way: the sum"),
+    Mutant("acc, alpha[:, None]", "acc, 1.0", "wrong in another way: the output"),
+]

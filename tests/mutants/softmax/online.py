@@ -1,0 +1,31 @@
+"""Bugs that the tests of snippets/softmax/online.py must catch."""
+
+from tests.mutants import Mutant
+from tests.mutants.softmax.shared import (
+    LAUNCH_MUTANTS,
+    ONLINE_MUTANTS,
+    STORE_MUTANTS,
+    load_mutants,
+    loop_mutants,
+)
+
+MUTANTS = [
+    *load_mutants(2),
+    *STORE_MUTANTS,
+    *LAUNCH_MUTANTS,
+    *loop_mutants(2),
+    *ONLINE_MUTANTS,
+    Mutant(
+        "m_new = tl.maximum(m_i, tl.max(x, axis=0))",
+        "m_new = tl.max(x, axis=0)",
+        "the maximum of the last tile only",
+    ),
+    Mutant(
+        'm_i = tl.full((), float("-inf"), COMPUTE)',
+        "m_i = tl.full((), 0.0, COMPUTE)",
+        "a maximum that starts at 0",
+    ),
+    Mutant("tl.exp(x - m_i) / l_i", "tl.exp(x) / l_i", "an output without the maximum"),
+    Mutant("tl.exp(x - m_i) / l_i", "tl.exp(m_i - x) / l_i", "a wrong sign"),
+    Mutant("tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)", "no division"),
+]

@@ -1,0 +1,22 @@
+"""Bugs that the tests of snippets/start/vector_add.py must catch."""
+
+from tests.mutants import Mutant
+
+MUTANTS = [
+    Mutant("    mask = offs < size\n", "    mask = offs >= 0\n", "no mask"),
+    Mutant("offs < size", "offs <= size", "a mask that is one too long"),
+    Mutant("offs < size", "offs < size - 1", "a mask that is one too short"),
+    Mutant("offs * stride_x,", "offs,", "x read as if it were contiguous"),
+    Mutant("offs * stride_y,", "offs * stride_x,", "y read with the stride of x"),
+    Mutant("offs * stride_out,", "offs * stride_x,", "out written with x's stride"),
+    Mutant("triton.cdiv(size, block)", "size // block", "the last block dropped"),
+    Mutant("program * BLOCK + ", "program + ", "programs that overlap"),
+    Mutant("x + y, mask", "x - y, mask", "a wrong sign"),
+    Mutant(
+        "torch.empty((size,), dtype=x.dtype, device=x.device)",
+        "torch.empty((size,), device=x.device)",
+        "always float32",
+    ),
+    Mutant("x.dtype == torch.bfloat16 and", "False and", "bit patterns added"),
+    Mutant("(y.shape, y.dtype, y.device) !=", "False and () !=", "any y accepted"),
+]

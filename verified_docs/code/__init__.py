@@ -1,0 +1,1 @@
+"""What is published: files, their sections, how two differ."""

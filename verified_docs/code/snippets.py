@@ -1,0 +1,139 @@
+"""Snippet files: their sections, their hash, and computed differences.
+
+A snippet is a UTF-8 Python file, its sections marked as sections.py says. Windows line
+ends are shown as newlines; the SHA-256 is of the bytes of the file.
+"""
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from verified_docs.code import sections
+from verified_docs.code.sections import Section, SnippetError
+
+__all__ = [
+    "INCLUDE",
+    "Section",
+    "Snippet",
+    "SnippetError",
+    "difference",
+    "hunks",
+    "load",
+    "load_all",
+    "names",
+    "parse",
+    "resolve",
+]
+
+INCLUDE = re.compile(r'--8<-- "([^"\s]+)"')
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """A snippet file. `name` is relative to the folder of snippets, with slashes."""
+
+    name: str
+    path: Path
+    data: bytes
+    whole: Section
+    sections: dict[str, Section]
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the bytes of the file."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def wrong(self) -> bool:
+        """Whether the file is wrong on purpose."""
+        return PurePosixPath(self.name).name.startswith("wrong_")
+
+    def section(self, name: str) -> Section:
+        """The section of that name, or the whole file for "". Raises SnippetError."""
+        if not name:
+            return self.whole
+        if name not in self.sections:
+            known = ", ".join(self.sections) or "none"
+            raise SnippetError(
+                self.path, 1, f"there is no section {name!r}; the sections are: {known}"
+            )
+        return self.sections[name]
+
+
+def names(root: Path) -> list[str]:
+    """The names of all snippets below the folder, sorted."""
+    return sorted(
+        path.relative_to(root).as_posix()
+        for path in root.rglob("*.py")
+        if "__pycache__" not in path.parts
+    )
+
+
+def load(root: Path, name: str) -> Snippet:
+    """Read and parse a snippet. Raises SnippetError, also where there is none."""
+    path = root / name
+    if name not in names(root):
+        near = difflib.get_close_matches(name, names(root), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise SnippetError(path, 1, f"there is no such snippet{hint}")
+    return parse(name, path.read_bytes(), path)
+
+
+def load_all(root: Path) -> dict[str, Snippet]:
+    """All snippets below the folder, by name. Raises the first SnippetError."""
+    return {name: load(root, name) for name in names(root)}
+
+
+def resolve(root: Path, reference: str) -> tuple[Snippet, Section]:
+    """What "softmax/online.py:kernel" or "softmax/online.py" refers to."""
+    name, _, section = reference.partition(":")
+    snippet = load(root, name)
+    return snippet, snippet.section(section)
+
+
+def parse(name: str, data: bytes, path: Path | None = None) -> Snippet:
+    """The snippet in these bytes. Raises SnippetError."""
+    path = path or Path(name)
+    return Snippet(name, path, data, *sections.parse(_decode(data, path), path))
+
+
+def difference(old: str, new: str) -> str:
+    """The unified difference of two texts: no file names, no line numbers.
+
+    Both texts end in a newline. A line @@ stands where equal lines are left out. The
+    result is empty if the texts are equal.
+    """
+    shown: list[str] = []
+    for hunk in hunks(old.split("\n")[:-1], new.split("\n")[:-1]):
+        if shown:
+            shown.append("@@")
+        shown += [sign + line for sign, line, _ in hunk]
+    return "".join(line + "\n" for line in shown)
+
+
+def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]]:
+    """The hunks of a difference: (sign, line, index in `old` if "-", else in `new`)."""
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    for group in matcher.get_grouped_opcodes():
+        hunk = []
+        for kind, i, i_end, j, j_end in group:
+            if kind == "equal":
+                hunk += [(" ", new[n], n) for n in range(j, j_end)]
+            else:
+                hunk += [("-", old[n], n) for n in range(i, i_end)]
+                hunk += [("+", new[n], n) for n in range(j, j_end)]
+        yield hunk
+
+
+def _decode(data: bytes, path: Path) -> str:
+    if data.startswith(b"\xef\xbb\xbf"):
+        raise SnippetError(path, 1, "the file starts with a byte order mark")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SnippetError(path, line, "the file is not UTF-8") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")

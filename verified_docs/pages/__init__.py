@@ -1,0 +1,1 @@
+"""The Python-Markdown extension: what a page shows."""

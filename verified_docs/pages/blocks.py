@@ -1,0 +1,212 @@
+"""Every kind of fence a page may hold, and nothing else.
+
+Each function gets the site, the body of the fence and its options, and returns HTML.
+"""
+
+import base64
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import PurePosixPath
+
+from verified_docs.code import snippets
+from verified_docs.code.snippets import INCLUDE, Section, Snippet
+from verified_docs.pages import badges, diagrams, plots
+from verified_docs.pages.highlight import highlight
+from verified_docs.pages.site import Site
+
+LANGUAGE = "python"
+
+
+class FenceError(ValueError):
+    """A fence that cannot be shown, with the reason."""
+
+
+def include(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """Code from a snippet: the body is the line --8<-- "softmax/online.py:kernel"."""
+    match = INCLUDE.fullmatch(body.strip())
+    if not match:
+        raise FenceError(
+            'code comes from snippets: the body is --8<-- "part/name.py:section", '
+            f"not {body.strip()[:60]!r}"
+        )
+    snippet, section = snippets.resolve(site.evidence.sources, match[1])
+    lines = highlight(section.text, LANGUAGE, site.identifiers)
+    for name, span in section.marks.items():
+        lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
+        lines[span[-1]] += "</span>"
+    about = f"{snippet.name}, {section.name}" if section.name else snippet.name
+    copies = (
+        _copy("block", "Copy block", about),
+        _copy("file", "Copy file", snippet.name),
+    )
+    return (
+        f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
+        f'data-section="{section.name}"><figcaption>{_name(snippet, section)}'
+        f"{badges.render(site.evidence.status(snippet.name))}"
+        f"{_actions(*copies, _download(snippet))}"
+        f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
+    )
+
+
+def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """The computed difference of two sections or files, `from` and `to`."""
+    _empty(body)
+    sides = [
+        snippets.resolve(site.evidence.sources, options[key]) for key in ("from", "to")
+    ]
+    old, new = (section.text for _, section in sides)
+    if old == new:
+        raise FenceError(f"{options['from']} and {options['to']} do not differ")
+    shown = {
+        sign: highlight(text, LANGUAGE, site.identifiers)
+        for sign, text in (("-", old), ("+", new), (" ", new))
+    }
+    tags = {"-": "del", "+": "ins", " ": "span"}
+    lines: list[str] = []
+    for hunk in snippets.hunks(old.split("\n")[:-1], new.split("\n")[:-1]):
+        if lines:
+            lines.append('<span class="diff-gap">@@\n</span>')
+        lines += [
+            f"<{tags[sign]}>{sign}{shown[sign][n]}</{tags[sign]}>"
+            for sign, _, n in hunk
+        ]
+    names = " to ".join(f"{_name(*side)}" for side in sides)
+    about = f"difference from {options['from']} to {options['to']}"
+    return (
+        f'<figure class="snippet diff" data-from="{escape(options["from"])}" '
+        f'data-to="{escape(options["to"])}" data-search-exclude><figcaption>'
+        f'<span class="snippet-name">From {names}</span>'
+        f"{_actions(_copy('block', 'Copy difference', about))}</figcaption>"
+        f"{_code(lines, 'diff')}</figure>"
+    )
+
+
+def output(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """What the demo of the snippet `from` printed when its tests ran."""
+    _empty(body)
+    status = site.evidence.status(options["from"])
+    runs = status.fresh or [run for run in (status.interpreter,) if run and run.fresh]
+    runs = runs or status.runs
+    if not runs:
+        name = escape(options["from"])
+        return (
+            f'<p class="no-record">Output of <code>{name}</code>: not yet recorded</p>'
+        )
+    run = next((r for r in runs if r.folder == site.evidence.quoted), runs[0])
+    where = run.gpu if run.entry.environment.gpu else badges.INTERPRETER
+    stale = "" if run.fresh else " (stale: the file has changed since)"
+    text = run.entry.output.rstrip("\n") + "\n"
+    return (
+        f'<figure class="snippet output" data-output="{escape(options["from"])}" '
+        f'data-record="{escape(run.folder)}"><figcaption><span class="snippet-name">'
+        f"Output of <code>{escape(options['from'])}</code> on {escape(where)}{stale}"
+        f"</span></figcaption>{_code([escape(text, quote=False)], 'text')}</figure>"
+    )
+
+
+def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """The diagram in the file that the body names, relative to docs/assets."""
+    name = body.strip()
+    if not name.endswith(".svg") or ".." in PurePosixPath(name).parts:
+        raise FenceError(f"its body is a path below docs/assets, not {name[:60]!r}")
+    path = site.evidence.root / "docs" / "assets" / name
+    return diagrams.render(path, site.unique("diagram"))
+
+
+def plot(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """A line plot of a benchmark's record."""
+    return plots.plot(site.evidence, body, site.unique("plot"))
+
+
+def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """A table of a benchmark's record."""
+    return plots.table(site.evidence, body)
+
+
+def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """Every snippet, with what was and what was not tried on which GPU."""
+    _empty(body)
+    return badges.table(
+        [site.evidence.status(name) for name in snippets.names(site.evidence.sources)]
+    )
+
+
+def plain(site: Site, body: str, language: str) -> str:
+    """Text that is no published code, such as commands to type."""
+    lines = highlight(body.rstrip("\n") + "\n", language)
+    return (
+        f'<figure class="snippet plain" data-language="{escape(language)}">'
+        f"{_actions(_copy('plain', 'Copy', language))}"
+        f"{_code(lines, language)}</figure>"
+    )
+
+
+Fence = Callable[[Site, str, Mapping[str, str]], str]
+FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
+    "python": (include, ()),
+    "diff": (diff, ("from", "to")),
+    "output": (output, ("from",)),
+    "svg": (svg, ()),
+    "plot": (plot, ()),
+    "measurements": (measurements, ()),
+    "verification": (verification, ()),
+}
+
+
+def render(site: Site, language: str, body: str, options: Mapping[str, str]) -> str:
+    """The HTML of a fence. Raises FenceError, or what its kind raises."""
+    known = [*FENCES, *site.languages]
+    if language not in known:
+        what = f"a fence in {language!r}" if language else "a fence without a language"
+        raise FenceError(f"{what} is not published; the kinds are: {', '.join(known)}")
+    function, wanted = FENCES.get(language, (None, ()))
+    if sorted(options) != sorted(wanted):
+        given = " ".join(f'{key}="..."' for key in wanted) or "no options"
+        raise FenceError(f"a {language} fence takes {given}, not {', '.join(options)}")
+    if function is None:
+        return plain(site, body, language)
+    return function(site, body, options)
+
+
+def _empty(body: str) -> None:
+    if body.strip():
+        raise FenceError(f"its body is computed; it holds {body.strip()[:60]!r}")
+
+
+def _name(snippet: Snippet, section: Section) -> str:
+    part = f' <span class="snippet-section">{section.name}</span>'
+    return (
+        f'<span class="snippet-name"><code>{escape(snippet.name)}</code>'
+        f"{part if section.name else ''}</span>"
+    )
+
+
+def _actions(*actions: str) -> str:
+    """What the reader can do with a block; the words are no matter for the search."""
+    shown = "".join(actions)
+    return f'<span class="snippet-actions" data-search-exclude>{shown}</span>'
+
+
+def _copy(action: str, text: str, about: str) -> str:
+    """A button; hidden until the script that makes it work is there."""
+    return (
+        f'<button type="button" data-copy="{action}" '
+        f'aria-label="{escape(f"{text}: {about}")}" hidden>{text}</button>'
+    )
+
+
+def _download(snippet: Snippet) -> str:
+    """A link that holds the file itself, byte for byte."""
+    file = PurePosixPath(snippet.name).name
+    data = base64.b64encode(snippet.data).decode("ascii")
+    return (
+        f'<a download="{escape(file)}" aria-label="Download {escape(snippet.name)}" '
+        f'href="data:text/x-python;charset=utf-8;base64,{data}">Download</a>'
+    )
+
+
+def _code(lines: list[str], language: str) -> str:
+    return (
+        f'<div class="highlight"><pre><code class="language-{escape(language)}">'
+        f"{''.join(lines)}</code></pre></div>"
+    )

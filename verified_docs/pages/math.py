@@ -1,0 +1,152 @@
+"""TeX to HTML and MathML at build time, by KaTeX in an embedded JavaScript engine."""
+
+import atexit
+import functools
+import json
+import re
+from pathlib import Path
+from xml.etree.ElementTree import Element, SubElement
+
+from markdown import Markdown
+from markdown.treeprocessors import Treeprocessor
+from py_mini_racer import JSEvalException, MiniRacer
+
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.site import Site
+
+RENDER = """
+(formula, display, macros) => katex.renderToString(formula, {
+  displayMode: display,
+  output: "htmlAndMathml",
+  throwOnError: true,
+  // Classes are the only HTML that a formula may bring along.
+  strict: (code) => code === "htmlExtension" ? "ignore" : "error",
+  trust: (context) => {
+    if (context.command === "\\\\htmlClass") return true;
+    throw new Error(`${context.command} is not allowed`);
+  },
+  macros: JSON.parse(macros),
+})
+"""
+# What stays on the line of the formula before it: a comma, or the end of a word.
+CLOSING = re.compile(r"[,.;:!?)\]\u2019\u201d\u2026-]+|\w{1,4}\b")
+# How far a part of a formula reaches above and below its line, in its own ems.
+STRUT = re.compile(
+    r'class="katex-strut" style="height:([\d.]+)em;(?:vertical-align:-([\d.]+))?'
+)
+LINE = 1.2  # ems, of KaTeX's stylesheet
+HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
+
+
+class TexError(PageError):
+    """A formula that KaTeX refuses, with the formula and the reason."""
+
+
+class Tex:
+    """KaTeX with a set of macros; `katex` is the folder of the npm package."""
+
+    def __init__(self, katex: Path, macros: dict[str, str] | None = None) -> None:
+        self.katex = katex
+        self.macros = json.dumps(macros or {}, sort_keys=True)
+
+    def render(self, formula: str, display: bool = False) -> str:
+        """The formula as HTML with MathML inside. Raises TexError."""
+        return _render(self.katex, self.macros, formula.strip(), display)
+
+
+@functools.cache
+def _engine(katex: Path) -> MiniRacer:
+    script = katex / "dist" / "katex.min.js"
+    if not script.is_file():
+        raise TexError(f"{script} is missing: install the npm packages")
+    engine = MiniRacer()
+    # Freed when the interpreter is half gone, it waits for ever for its own thread.
+    atexit.register(engine.close)
+    engine.eval(script.read_text(encoding="utf-8"))
+    engine.eval(f"var render = {RENDER}")
+    return engine
+
+
+@functools.cache
+def _render(katex: Path, macros: str, formula: str, display: bool) -> str:
+    arguments = ", ".join(json.dumps(value) for value in (formula, display, macros))
+    try:
+        return str(_engine(katex).eval(f"render({arguments})"))
+    except JSEvalException as error:
+        reason = str(error).split("Error: ", 1)[-1].split("\n")[0]
+        raise TexError(f"bad TeX {formula!r}: {reason}") from None
+
+
+class TexTreeprocessor(Treeprocessor):
+    """Replaces what pymdownx.arithmatex (generic) found by rendered formulas."""
+
+    def __init__(self, md: Markdown, tex: Tex, site: Site) -> None:
+        super().__init__(md)
+        self.tex = tex
+        self.site = site
+
+    def run(self, root: Element) -> None:
+        """Render every formula. Raises TexError, also for one inside a heading."""
+        for heading in root.iter():
+            formula = next(filter(_is_math, heading.iter()), None)
+            if heading.tag in HEADINGS and formula is not None:
+                text = "".join(heading.itertext()).strip()
+                raise TexError(
+                    f"{self._where(_source(formula))}TeX in the heading {text!r}: "
+                    "a table of contents cannot show it"
+                )
+        for element in root.iter():
+            if _is_math(element):
+                self._replace(element)
+
+    def _replace(self, element: Element) -> None:
+        display = element.tag == "div"
+        formula = _source(element)
+        try:
+            html = self.tex.render(formula, display)
+        except TexError as error:
+            raise TexError(f"{self._where(formula)}{error}") from None
+        tail = element.tail or ""
+        closing = CLOSING.match(tail)
+        element.clear()
+        if closing and not display:
+            element.tag = "span"
+            element.set("class", "unbroken")
+            element.tail = tail[closing.end() :]
+            element, tail = SubElement(element, "var"), closing[0]
+        # Not <span>: the search plugin would end the exclusion at the first </span>.
+        element.tag = "div" if display else "var"
+        element.set("class", "math")
+        element.set("data-search-exclude", "")
+        if display:
+            element.set("style", f"--height: {height(html):g}")
+        element.text = self.md.htmlStash.store(html)
+        element.tail = tail
+
+    def _where(self, formula: str) -> str:
+        """The place of a formula in its file."""
+        first = formula.strip().split("\n")[0].strip()
+        opened = (self.site.at((mark + first,)) for mark in ("$", "\\(", "\\["))
+        below = (self.site.at((mark,), (first,)) for mark in ("$$", "\\["))
+        return next(filter(None, (*opened, *below)), "")
+
+
+def height(html: str) -> float:
+    """Of a display formula, in its own ems: a browser need not lay it out to know."""
+    struts = [(float(total), float(d or 0)) for total, d in STRUT.findall(html)]
+    above, below = max(h - d for h, d in struts), max(d for _, d in struts)
+    return max(LINE, round(above + below, 4))
+
+
+def _source(element: Element) -> str:
+    """The TeX between \\( and \\), or \\[ and \\]."""
+    formula = "".join(element.itertext()).strip()[2:-2]
+    if element.tag == "div":  # Only display formulas come escaped.
+        for entity, character in (("lt", "<"), ("gt", ">"), ("quot", '"')):
+            formula = formula.replace(f"&{entity};", character)
+        formula = formula.replace("&amp;", "&")
+    return formula
+
+
+def _is_math(element: Element) -> bool:
+    return "arithmatex" in element.get("class", "").split()
