@@ -7,12 +7,22 @@ return what they returned.
 
 from collections.abc import Callable
 from functools import wraps
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from triton.runtime import interpreter
 
 PATIENCE = 3  # volatile reads alike, after which a program is said to wait
+
+
+def take_turns(patch: pytest.MonkeyPatch) -> None:
+    """Without a GPU: programs may wait, on as many multiprocessors as an H200 has."""
+    if not torch.cuda.is_available():
+        Turns().install(patch)
+        gpu = SimpleNamespace(multi_processor_count=132)
+        patch.setattr(torch.cuda, "get_device_properties", lambda device: gpu)
 
 
 class Waits(BaseException):
