@@ -38,7 +38,7 @@ def render(docs: Path, nav: Sequence[Mapping[str, Any]]) -> str:
         for page in pages
         if "idea" in (front := front_matter(docs / page))
     }
-    places = {}  # page: its part and its number there
+    places: dict[str, tuple[str, int]] = {}  # the part, and the number there
     for part, pages in _parts(nav).items():
         rungs = [page for page in pages if page in facts]
         places |= {page: (part, n) for n, page in enumerate(rungs, 1)}
