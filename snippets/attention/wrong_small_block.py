@@ -47,7 +47,7 @@ def attention_kernel(
 
 # --8<-- [end:kernel]
 # --8<-- [start:launch]
-def attention(q, k, v, *, block_m, block_n):
+def attention(q, k, v, *, block_m=64, block_n=64):
     """A wrong causal attention of one head, [seq, head_dim]."""
     (seq, head_dim), o = q.shape, torch.empty_like(q)
     sizes = seq, head_dim, block_m, block_n
