@@ -17,6 +17,7 @@ from hypothesis import Phase, settings
 
 from tests.harness import poison
 from tests.harness.bounds import Bounds, OutOfBounds
+from verified_docs.evidence import plugin
 
 # The interpreter is slow, and a test that fails must fail again.
 settings.register_profile(
@@ -111,6 +112,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     violations = bounds.violations if bounds else []
     assert broken or violations, "the kernel was not seen to leave its tensors"
     return result
+
+
+def pytest_assertion_pass() -> None:
+    """A test whose assert held has checked something."""
+    plugin.checked()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
