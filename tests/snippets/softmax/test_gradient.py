@@ -1,6 +1,7 @@
 """Tests of snippets/softmax/gradient.py."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from snippets.softmax import gradient
 from tests.harness.accuracy import check_accuracy
 from tests.harness.inputs import DTYPES, LAYOUTS, far_apart, lengths_around, normal
+from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import guarded
 from tests.harness.waiting import take_turns
 from tests.snippets.softmax.suite import SoftmaxTests, every_dtype, reference
@@ -234,3 +236,9 @@ def test_the_reference_is_the_gradient(device: str) -> None:
     expected = grad(torch_softmax, x, dy)
     found = gradient.reference_backward(reference(x), dy)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-15)
+
+
+def test_backward_launches_on_the_device_of_y(device: str) -> None:
+    y = normal((2, 5), torch.float32, device)
+    ctx = SimpleNamespace(saved_tensors=(y,), block_cols=8, device=y.device)
+    check_where_it_launches(gradient.Softmax.backward, ctx, y)
