@@ -188,9 +188,6 @@ def check(q, k, v, scales: dict[str, torch.Tensor]) -> None:
         if x.requires_grad and torch.is_grad_enabled():
             lost = "requires a gradient, which this forward pass would lose"
             raise ValueError(f"{name} {lost}; use torch.no_grad() or detach")
-        if x.stride(3) != 1 or any(n % 16 for n in (x.data_ptr(), *x.stride()[:3])):
-            right = "1 at the end, the others and the address multiples of 16 bytes"
-            raise ValueError(f"{name} has strides {x.stride()}; they must be {right}")
     batch, heads, _, head_dim = q.shape
     if not 16 <= head_dim <= 256 or head_dim % 16:
         right = "a multiple of 16 up to 256"
@@ -204,6 +201,10 @@ def check(q, k, v, scales: dict[str, torch.Tensor]) -> None:
     if v.shape != k.mT.shape:
         right = f"that of k transposed, {list(k.mT.shape)}"
         raise ValueError(f"v has shape {list(v.shape)}; it must be {right}")
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        if x.stride(3) != 1 or any(n % 16 for n in (x.data_ptr(), *x.stride()[:3])):
+            right = "1 at the end, the others and the address multiples of 16 bytes"
+            raise ValueError(f"{name} has strides {x.stride()}; it must have {right}")
     for name, x in scales.items():
         got = f"{x.dtype} {list(x.shape)} on {x.device}"
         shape = (q if name == "q_scale" else k).shape[:2]

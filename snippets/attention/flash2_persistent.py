@@ -157,10 +157,6 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         if x.requires_grad and torch.is_grad_enabled():
             lost = "requires a gradient, which this forward pass would lose"
             raise ValueError(f"{name} {lost}; use torch.no_grad() or detach")
-        outer = [stride * x.element_size() for stride in x.stride()[:3]]
-        if x.stride(3) != 1 or any(n % 16 for n in (x.data_ptr(), *outer)):
-            right = "1 at the end, the others and the address multiples of 16 bytes"
-            raise ValueError(f"{name} has strides {x.stride()}; they must be {right}")
     batch, heads, _, head_dim = q.shape
     if not 1 <= head_dim <= 256 or head_dim * q.element_size() % 16:
         right = "up to 256, in rows of a multiple of 16 bytes"
@@ -173,6 +169,11 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         raise ValueError(f"k has head_dim {k.shape[3]}; it must be q's {head_dim}")
     if v.shape != k.shape:
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        outer = [stride * x.element_size() for stride in x.stride()[:3]]
+        if x.stride(3) != 1 or any(n % 16 for n in (x.data_ptr(), *outer)):
+            right = "1 at the end, the others and the address multiples of 16 bytes"
+            raise ValueError(f"{name} has strides {x.stride()}; it must have {right}")
 
 
 # --8<-- [end:checks]
