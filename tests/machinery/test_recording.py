@@ -103,6 +103,7 @@ class Tree:
         monkeypatch.delenv("TRITON_INTERPRET", raising=False)
         monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
         monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def add(self, name: str, part: str = "part") -> None:
         self.write(f"snippets/{part}/{name}.py", f"VALUE = 1\nprint('{name} é')\n")
@@ -124,6 +125,7 @@ class Tree:
         self.write(name, text.replace(old, new))
 
     def pytest(self, *arguments: str) -> pytest.RunResult:
+        """Ordinary pytest, without the plugins that happen to be installed."""
         return self.pytester.runpytest_subprocess(*arguments)
 
     def gpu(self, *arguments: str) -> tuple[int, str]:
@@ -265,6 +267,7 @@ def test_gpus_and_versions_stand_side_by_side(recorded: Tree) -> None:
 
 
 LATE = "@pytest.fixture(autouse=True)\ndef late():\n    yield\n    assert 0\n\n"
+RAISES = "pytest.raises(ZeroDivisionError, lambda *_: 1 / 0, "
 SKIP = '@pytest.mark.skipif(True, reason="no second GPU")'
 
 
@@ -288,7 +291,7 @@ SKIP = '@pytest.mark.skipif(True, reason="no second GPU")'
         (TEST_B, "2e-4, 3e-3", "3e-3, 2e-4", "TestMore::test_accuracy"),
         (TEST_B, "2e-4,", "float('nan'),", "TestMore::test_accuracy"),
         (TEST_B, "2e-4,", "-1,", "TestMore::test_accuracy"),
-        (TEST_B, "accurate(", "str(", "NO_ACCURACY says why nothing is measured"),
+        (TEST_B, "accurate(", RAISES, "NO_ACCURACY says why nothing is measured"),
         (TEST_B, "    pass", "    __import__('os')._exit(0)", "its tests did not run"),
         (TEST_B, "    pass", "    pytest.exit()", "pytest ended with status 2"),
         # Nothing runs.
@@ -337,7 +340,7 @@ def test_a_good_snippet_passes_whatever_another_does(recorded: Tree) -> None:
 
 
 def test_accuracy_that_is_not_measured_is_declared(recorded: Tree) -> None:
-    recorded.replace(TEST_B, "accurate(", "str(")
+    recorded.replace(TEST_B, "accurate(", RAISES)
     recorded.replace(TEST_B, "class", "NO_ACCURACY = 'it copies'\n\nclass")
     assert recorded.gpu()[0] == 0
     assert recorded.entry("b")["no_accuracy"] == "it copies"
@@ -359,9 +362,8 @@ def test_too_many_skips_are_no_proof(recorded: Tree) -> None:
 
 def test_a_test_that_checks_nothing_does_not_count(recorded: Tree) -> None:
     checks = "with pytest.raises(KeyError):\n        {}[1]"
-    recorded.replace(
-        TEST_B, "    pass", f"    pass\n\ndef test_raises():\n    {checks}\n"
-    )
+    raises = f"    pass\n\ndef test_raises():\n    {checks}\n"
+    recorded.replace(TEST_B, "    pass", raises)
     recorded.replace(TEST_B, SKIP, "")
     recorded.replace("tests/snippets/part/suite.py", "1", "all([])")
     assert recorded.gpu()[0] == 0
@@ -530,7 +532,7 @@ def test_the_interpreter_records_in_the_cache(interpreted: Tree) -> None:
 
 def test_under_xdist_the_record_is_the_same(interpreted: Tree) -> None:
     interpreted.replace(TEST_B, "VALUE == 1", "VALUE == 2")
-    interpreted.pytest("tests", "-n", "2")
+    interpreted.pytest("tests", "-p", "xdist", "-n", "2")
     shared = interpreted.record(CACHE)["snippets"]
     assert shared["part/b.py"][KEY]["state"] == "failed"
     (interpreted.root / CACHE).unlink()

@@ -73,6 +73,7 @@ def _test(root: Path, name: str, file: Path) -> str:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-c", layout.SETTINGS, layout.test_file(name), "--record", str(file)]
     own = {key: each for key, each in os.environ.items() if "PYTEST" not in key}
+    own["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # None that happens to be installed.
     try:
         run = subprocess.run(
             command,

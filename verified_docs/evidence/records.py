@@ -217,8 +217,7 @@ def save(record: Verification) -> None:
 
 def load_all(root: Path) -> dict[str, Verification]:
     """The verification on every GPU, by the name of its folder. Raises RecordError."""
-    paths = sorted((root / layout.RECORDS).glob(f"*/{layout.VERIFICATION}"))
-    return {path.parent.name: load(path) for path in paths}
+    return {path.parent.name: load(path) for path in layout.verification_files(root)}
 
 
 def load_benchmark(path: Path) -> Benchmark:
@@ -239,9 +238,7 @@ def load_benchmark(path: Path) -> Benchmark:
 def load_benchmarks(root: Path) -> dict[str, dict[str, Benchmark]]:
     """What was timed: by the folder of the GPU, then by part. Raises RecordError."""
     found: dict[str, dict[str, Benchmark]] = {}
-    for path in sorted((root / layout.RECORDS).glob("*/*.json")):
-        if path.name == layout.VERIFICATION:
-            continue
+    for path in layout.benchmark_files(root):
         found.setdefault(path.parent.name, {})[path.stem] = load_benchmark(path)
     return found
 
