@@ -71,7 +71,7 @@ def site(tmp_path: Path) -> Path:
     (tmp_path / "docs/index.md").write_text("# Home\n\n[There](page.ipynb#more)\n")
     cells = [prose("# A page\n\n[Home](index.md)"), code("one"), code("two")]
     write(tmp_path, [*cells, prose("## More") | {"id": "more"}, code("three")])
-    notebook.refresh(tmp_path / "docs/page.ipynb", tmp_path / "snippets")
+    notebook.refresh(tmp_path / "docs/page.ipynb", tmp_path)
     return tmp_path
 
 
@@ -124,7 +124,7 @@ def test_broken_link_in_a_notebook_fails_the_build(site: Path) -> None:
 def test_cell_that_fails_fails_the_build(site: Path) -> None:
     failing = SNIPPET.replace("6 * 7", "1 // 0")
     (site / "snippets/part/file.py").write_text(failing)
-    notebook.refresh(site / "docs/page.ipynb", site / "snippets")
+    notebook.refresh(site / "docs/page.ipynb", site)
     result = build(site)
     assert result.returncode != 0
     assert "ZeroDivisionError" in result.stderr
@@ -136,15 +136,15 @@ def test_cell_that_differs_from_its_section_fails_the_build(site: Path) -> None:
     result = build(site)
     assert result.returncode != 0
     assert "cell 'cell-one': it differs from part/file.py:one" in result.stderr
-    assert notebook.refresh(site / "docs/page.ipynb", site / "snippets")
-    assert not notebook.refresh(site / "docs/page.ipynb", site / "snippets")
+    assert notebook.refresh(site / "docs/page.ipynb", site)
+    assert not notebook.refresh(site / "docs/page.ipynb", site)
     assert build(site).returncode == 0
 
 
 def test_cell_without_a_snippet_is_refused(site: Path) -> None:
     cells = {"cells": [code("", "1 + 1")]}
     with pytest.raises(notebook.NotebookError, match=r"cell-none.*snippet"):
-        notebook.compose(cells, site / "snippets", {})
+        notebook.compose(cells, site, {})
 
 
 def test_standard_error_is_refused() -> None:
@@ -161,7 +161,7 @@ def test_published_notebooks_are_fresh() -> None:
         content = json.loads(path.read_text(encoding="utf-8"))
         for cell in content["cells"]:
             assert not cell.get("outputs"), f"{path}: stored outputs; clear them"
-        assert notebook.compose(content, ROOT / "snippets", {})
+        assert notebook.compose(content, ROOT, {})
 
 
 BROKEN = {

@@ -14,9 +14,10 @@ from playwright.sync_api import Page
 
 from tests.site.server import SITE, pages
 from tests.site.visit import Visit, alive
+from verified_docs import layout
 from verified_docs.code import snippets
 
-SNIPPETS = Path(__file__).parents[2] / "snippets"
+ROOT = Path(__file__).parents[2]
 ALONE = Path(__file__).with_name("alone.py")
 
 # Press every copy button and read the clipboard each time: [data of the figure, text,
@@ -84,8 +85,8 @@ def test_copy_buttons(visit: Visit) -> None:
     for figure, text, action, copied in visit.page.evaluate(PRESS_ALL):
         if name := figure.get("snippet"):
             section = figure["section"]
-            _, shown = snippets.resolve(SNIPPETS, f"{name}:{section}".rstrip(":"))
-            file = (SNIPPETS / name).read_bytes().decode()
+            _, shown = snippets.resolve(ROOT, f"{name}:{section}".rstrip(":"))
+            file = (ROOT / "snippets" / name).read_bytes().decode()
             assert copied == {"block": shown.text, "file": file}[action], name
         elif figure.get("language") == "console":
             lines = text.splitlines(keepends=True)
@@ -110,18 +111,18 @@ def test_download_is_the_file(page: Page, address: str) -> None:
     with page.expect_download() as download:
         link.click()
     assert download.value.suggested_filename == "online.py"
-    file = SNIPPETS / "softmax/online.py"
+    file = ROOT / "snippets" / "softmax/online.py"
     assert Path(download.value.path()).read_bytes() == file.read_bytes()
 
 
 def test_pages_offer_every_snippet_as_it_is() -> None:
     offered = embedded()
-    assert {name for _, name in offered} == set(snippets.names(SNIPPETS))
+    assert {name for _, name in offered} == set(layout.names(ROOT))
     for (path, name), data in offered.items():
-        assert data == (SNIPPETS / name).read_bytes(), (path, name)
+        assert data == (ROOT / "snippets" / name).read_bytes(), (path, name)
 
 
-@pytest.mark.parametrize("name", snippets.names(SNIPPETS))
+@pytest.mark.parametrize("name", layout.names(ROOT))
 def test_file_from_the_page_runs_alone(
     name: str, runner: subprocess.Popen, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from markdown.preprocessors import Preprocessor
 from markdown.treeprocessors import Treeprocessor
 from pymdownx.superfences import SuperFencesCodeExtension
 
-from verified_docs.code import snippets
+from verified_docs import layout
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import badges, blocks, figures
 from verified_docs.pages.errors import PageError
@@ -226,7 +226,7 @@ class Directive(InlineProcessor):
         if text != "summary":
             raise ValueError("it is written {verified: summary}")
         evidence = self.site.evidence
-        names = snippets.names(evidence.sources)
+        names = layout.names(evidence.root)
         return badges.summary([evidence.status(name) for name in names])
 
 

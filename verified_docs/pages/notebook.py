@@ -58,7 +58,7 @@ def on_page_content(
     path = Path(page.file.abs_src_path or "")
     if path.suffix != ".ipynb":
         return html
-    folder = Path(config.config_file_path).parent / "snippets"
+    folder = Path(config.config_file_path).parent
     try:
         notebook = sources.notebook(path)
         shown = outputs(html)
@@ -169,7 +169,7 @@ def refresh(path: Path, folder: Path) -> bool:
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
         try:
-            changed = refresh(Path(argument), Path("snippets"))
+            changed = refresh(Path(argument), Path())
         except (OSError, SourceError, snippets.SnippetError) as error:
             sys.exit(str(error))
         print(f"{argument}: {'refreshed' if changed else 'already fresh'}")
