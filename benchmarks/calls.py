@@ -20,6 +20,7 @@ Call = Callable[[], Any]
 
 STANDARD = {"softmax": ["x"], "attention": ["q", "k", "v"]}
 PAGE = 16  # keys
+NOT_CAUSAL = ("attention/flash2.py",)  # it has the option, only to refuse it
 
 
 def load(name: str) -> ModuleType:

@@ -1,9 +1,9 @@
 """Compile the kernels of snippet files for a GPU that need not be there.
 
 Run as a program, in a process without TRITON_INTERPRET: each line of its input is a
-file, and each line of its output is what became of it, as JSON: {dtype: {kernel: its
-assembly}}, or the error in place of the kernels. The launches are the file's own: its
-functions are called on the CPU, and a launch compiles the kernel for exactly these
+file, and each line of its output is what became of it, as JSON: {dtype: [[kernel, its
+assembly], ...]}, or an error in place of the kernels. The launches are the file's own:
+its functions are called on the CPU, and a launch compiles the kernel for exactly these
 arguments instead of running it.
 """
 
@@ -26,10 +26,7 @@ from benchmarks import calls
 
 TARGET = GPUTarget("cuda", 90, 32)
 BACKEND = make_backend(TARGET)
-DTYPES = {
-    "attention": (torch.float16, torch.bfloat16, torch.float32),
-    "softmax": (torch.float16, torch.bfloat16, torch.float32, torch.float64),
-}
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # What launches ask of the GPU: an H200's answers.
 PROPERTIES = SimpleNamespace(
     multi_processor_count=132, shared_memory_per_block_optin=232448
@@ -76,3 +73,48 @@ def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
         tile = {"tile": TILE} if "tile" in known else {"block_n": 64}
         options |= tile if tile.keys() <= known.keys() else {}
         yield calls.call(module, x[..., :16], *[x[:, :, :1, :16]] * 2, **options)
+
+
+def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
+    """What takes the place of a launch: compile down to machine code."""
+    del kwargs["grid"], kwargs["warmup"]
+    kwargs |= {"debug": False, "instrumentation_mode": ""}
+    bind = create_function_from_signature(kernel.signature, kernel.params, BACKEND)
+    bound, specialization, _ = bind(*args, **kwargs)
+    options, signature, constants, attributes = kernel._pack_args(
+        BACKEND, kwargs, bound, specialization, None
+    )
+    source = ASTSource(kernel, signature, constants, attributes)
+    return triton.compile(source, target=TARGET, options=options.__dict__).asm["ptx"]
+
+
+def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:
+    """The kernels that each dtype launches, or why one of them does not compile."""
+    part, name = path.parent.name, path.stem
+    spec = importlib.util.spec_from_file_location(f"snippets.{part}.{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    launched: list[tuple[str, str]] = []
+
+    def run(kernel: JITFunction, *args: Any, **kwargs: Any) -> None:
+        launched.append((kernel.__name__, compile_launch(kernel, *args, **kwargs)))
+
+    JITFunction.run = run
+    found: dict[str, list[tuple[str, str]] | str] = {}
+    for dtype in DTYPES[:3] if part == "attention" else DTYPES:
+        launched.clear()
+        try:
+            for call in examples(module, dtype):
+                call()
+            found[str(dtype)] = launched.copy()
+        except Exception as error:
+            found[str(dtype)] = f"{type(error).__name__}: {error}"
+    return found
+
+
+if __name__ == "__main__":
+    torch.cuda.get_device_capability = lambda device: (9, 0)
+    torch.cuda.get_device_properties = lambda device: PROPERTIES
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a snippet prints
+    for line in sys.stdin:
+        print(json.dumps(kernels_of(Path(line.strip()))), file=answers, flush=True)
