@@ -86,11 +86,10 @@ class Run:
         entries: Entries = []
         with self.attempt(part, shape, "timing", False):
             for name, measured in trial.measure(calls).items():
-                facts = vars(shape) | trial.facts.get(name, {})
-                entry = {"kernel": name, **facts, **trial.work, **measured}
+                facts = vars(shape) | trial.work | trial.facts.get(name, {})
+                entries.append({"kernel": name, **facts, **measured})
                 if launches.get(name):
-                    entry["launches"] = launches[name]
-                entries.append(entry)
+                    entries[-1]["launches"] = launches[name]
         return compared(entries, part.against)
 
     @contextmanager
@@ -119,15 +118,16 @@ class Run:
     def record(self) -> dict[str, Any]:
         """What was measured now, and those lists on the disk that still hold."""
         old = json.loads(self.path.read_text("utf-8")) if self.path.exists() else {}
-        lists, refusals = dict(self.lists), old.get("refusals", []) + self.refusals
+        lists, refusals = dict(self.lists), list(self.refusals)
         manifest = records.hashes(ROOT, files(self.path.stem, self.parts.values()))
         for name in [key for key, value in old.items() if isinstance(value, list)]:
             here, there = self.facts, old["environment"]
             same = all(here.get(key) == there.get(key) for key in SAME)
             needed = sources(old, name, self.path.stem)
-            known = name in lists or name == "refusals"
-            if not known and same and not records.changed(ROOT, needed):
+            new = name in lists or name == "refusals"
+            if not new and same and not records.changed(ROOT, needed):
                 lists[name], manifest = old[name], needed | manifest
+                refusals += [each for each in old["refusals"] if each["part"] == name]
         ceilings = self.ceilings.facts()
         for part in self.parts.values():
             for entry in lists[part.name] if part.ceiling else ():
