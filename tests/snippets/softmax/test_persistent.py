@@ -1,28 +1,25 @@
 """Tests of snippets/softmax/persistent.py."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from snippets.softmax import persistent
-from tests.snippets.softmax.cases import (
-    SoftmaxTests,
-    baseline,
-    normal,
-    reference,
-)
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import normal
+from tests.harness.poison import guarded
+from tests.snippets.softmax.suite import SoftmaxTests, baseline, reference
 
 
 class TestPersistent(SoftmaxTests):
-    softmax = staticmethod(persistent.softmax)
+    function = staticmethod(persistent.softmax)
     blocks = ({"programs": 2}, {"programs": 1}, {"programs": 3}, {"programs": 50}, {})
 
     @pytest.mark.parametrize("bad", [0, -2, 65537])
     def test_refuses_other_block_sizes(self, bad: int, device: str) -> None:
         with pytest.raises(ValueError, match=f"^programs is {bad}; it must be"):
-            self.softmax(torch.zeros((2, 3), device=device), programs=bad)
+            self.function(torch.zeros((2, 3), device=device), programs=bad)
 
     @pytest.mark.parametrize("programs", [1, 2, 3, 7, None])
     @pytest.mark.parametrize("rows", [1, 7, 33])
@@ -31,15 +28,13 @@ class TestPersistent(SoftmaxTests):
         rows: int,
         programs: int | None,
         device: str,
-        guarded: Callable,
-        check_accuracy: Callable,
     ) -> None:
-        x = guarded(normal(rows, 512, torch.float32, device))  # 2 rows in a tile
-        check_accuracy(self.softmax(x, programs=programs), reference(x), baseline(x))
+        x = guarded(normal((rows, 512), torch.float32, device))  # 2 rows in a tile
+        check_accuracy(self.function(x, programs=programs), reference(x), baseline(x))
 
-    def test_the_longest_row(self, device: str, check_accuracy: Callable) -> None:
-        x = normal(3, 65536, torch.float32, device)
-        check_accuracy(self.run(x), reference(x), baseline(x))
+    def test_the_longest_row(self, device: str) -> None:
+        x = normal((3, 65536), torch.float32, device)
+        self.check(x)
 
     def test_refuses_a_longer_row(self, device: str) -> None:
         with pytest.raises(ValueError, match=r"x has 65537 columns; .* 65536"):

@@ -4,13 +4,11 @@ import pytest
 import torch
 
 from snippets.softmax import tiles
-from tests.snippets.softmax.cases import (
-    SoftmaxTests,
-)
+from tests.snippets.softmax.suite import SoftmaxTests
 
 
 class TestTiles(SoftmaxTests):
-    softmax = staticmethod(tiles.softmax)
+    function = staticmethod(tiles.softmax)
     blocks = (
         {"block_rows": 4, "block_cols": 64},
         {"block_rows": 1, "block_cols": 16},

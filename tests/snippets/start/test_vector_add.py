@@ -1,7 +1,5 @@
 """Tests of snippets/start/vector_add.py."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 import triton
@@ -9,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.start import vector_add
+from tests.harness.accuracy import check_accuracy
+from tests.harness.poison import guarded
 
 DTYPES = [
     torch.float16,
@@ -32,8 +32,6 @@ def test_lengths(
     size: int,
     dtype: torch.dtype,
     device: str,
-    guarded: Callable,
-    check_accuracy: Callable,
 ) -> None:
     x = guarded(normal(size, device, dtype, seed=1))
     y = guarded(normal(size, device, dtype, seed=2))
