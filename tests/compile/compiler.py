@@ -27,13 +27,19 @@ from benchmarks import calls
 TARGET = GPUTarget("cuda", 90, 32)
 BACKEND = make_backend(TARGET)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-# What launches ask of the GPU: an H200's answers.
+# What a launch asks of the GPU: an H200's answers.
 PROPERTIES = SimpleNamespace(
     multi_processor_count=132, shared_memory_per_block_optin=232448
 )
-# Where a function has such an option.
-OPTIONS = {"causal": True, "window": 100, "splits": 2}
-TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2}
+# Of each function, the options that it has. Asked for so many programs or so large a
+# tile, it need not ask the GPU.
+OPTIONS = {
+    "causal": True,
+    "window": 100,
+    "splits": 2,
+    "programs": 4,
+    "tile": {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2},
+}
 DECODING = ("attention/split_kv.py", "attention/paged_kv.py")
 
 
@@ -44,35 +50,34 @@ class OnGpu(torch.Tensor):
 
 
 def zeros(*shape: int, dtype: torch.dtype) -> torch.Tensor:
-    """All that a kernel is compiled for is a dtype, and some of the shape."""
+    """A kernel is compiled for a dtype and for some of the shape, not for values."""
     return torch.zeros(shape, dtype=dtype).as_subclass(OnGpu)
 
 
 def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
     """Calls of what the file publishes."""
     name = calls.name_of(module)
-    if not name.startswith("attention/"):
-        x = torch.zeros(3, 200, dtype=dtype)
-        yield calls.call(module, x.as_subclass(OnGpu) if "start/" in name else x)
-        return
-    function = getattr(module, "attention", None)
-    known = inspect.signature(function).parameters if function else {}
+    functions = [getattr(module, each, None) for each in calls.STANDARD]
+    known = {each for f in functions if f for each in inspect.signature(f).parameters}
     options = {key: value for key, value in OPTIONS.items() if key in known}
     if name in calls.NOT_CAUSAL:
         del options["causal"]
+    if not name.startswith("attention/"):
+        yield calls.call(module, zeros(3, 200, dtype=dtype), **options)
+        return
     x = zeros(2, 2, 48, 32, dtype=dtype)
     yield calls.call(module, x, x, x, **options)
     if name in DECODING:  # one query for each head, and caches of some lengths
         q, k = zeros(2, 8, 1, 128, dtype=dtype), zeros(2, 2, 304, 128, dtype=dtype)
-        if "seq_lens" in known:
-            options["seq_lens"] = zeros(2, dtype=torch.int32)
+        lengths = {"seq_lens": zeros(2, dtype=torch.int32)}
+        options = {"splits": 2} | (lengths if name not in calls.CALLS else {})
         yield calls.call(module, q, k, k, **options)
     elif "causal" in options:
         # A single key, which is the number 1 and no constant. As a constant it makes
         # ptxas crash, with this head_dim and tiles of 64 by 64.
-        tile = {"tile": TILE} if "tile" in known else {"block_n": 64}
-        options |= tile if tile.keys() <= known.keys() else {}
-        yield calls.call(module, x[..., :16], *[x[:, :, :1, :16]] * 2, **options)
+        options |= {"block_n": 64} if "block_n" in known else {}
+        q, k = x[..., :16], x[:, :, :1, :16]
+        yield calls.call(module, q, k, k, **options)
 
 
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
