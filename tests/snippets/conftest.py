@@ -17,6 +17,7 @@ from hypothesis import Phase, settings
 
 from tests.harness import poison
 from tests.harness.bounds import Bounds, OutOfBounds
+from verified_docs.evidence import plugin
 
 # The interpreter is slow, and a test that fails must fail again.
 settings.register_profile(

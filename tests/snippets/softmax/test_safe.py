@@ -1,7 +1,5 @@
 """Tests of snippets/softmax/safe.py."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 from hypothesis import given
@@ -16,14 +14,25 @@ from tests.snippets.softmax.suite import baseline, every_dtype, reference, row_s
 @every_dtype
 @pytest.mark.parametrize("cols", [1, 3, 200, 1000])
 def test_softmax(cols: int, dtype: torch.dtype, device: str) -> None:
+<<<<<<< HEAD
     # float16 and bfloat16 round after each step, so the steps are compared in float64
     # against the same steps, and the sum against 1.
+=======
+>>>>>>> softmax
     x = normal((3, cols), dtype, device)
     y = safe.softmax(x)
-    numerator = torch.exp(x - x.max(dim=-1, keepdim=True).values)
-    check_accuracy(y, reference(x), numerator / numerator.sum(dim=-1, keepdim=True))
-    allowed = 4 * torch.finfo(dtype).eps + row_sum_bound(dtype)
-    assert ((y.double().sum(dim=-1) - 1).abs() <= allowed).all()
+    check_accuracy(y, reference(x), baseline(x))
+    assert ((y.double().sum(dim=-1) - 1).abs() <= row_sum_bound(dtype)).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_many_terms_that_16_bits_would_lose(dtype: torch.dtype, device: str) -> None:
+    # Each is 2.8e-8, half of the smallest number of float16; together they are 0.0018.
+    x = torch.full((1, 65536), -17.4, dtype=dtype, device=device)
+    x[0, 0] = 0
+    check_accuracy(safe.softmax(x), reference(x), baseline(x))
+    lse = torch.logsumexp(x.double(), dim=-1)
+    check_accuracy(safe.logsumexp(x), lse, torch.logsumexp(x, dim=-1))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -77,16 +86,6 @@ def test_empty(shape: tuple[int, ...], device: str) -> None:
     x = torch.zeros(shape, device=device)
     assert safe.softmax(x).shape == shape
     assert torch.equal(safe.logsumexp(x), torch.logsumexp(x, dim=-1))
-
-
-@pytest.mark.parametrize("function", [safe.softmax, safe.logsumexp])
-@pytest.mark.parametrize(
-    ("x", "said"),
-    [(torch.tensor(1.0), "x is torch.float32 with 0"), (torch.ones(3).long(), "int64")],
-)
-def test_refuses(function: Callable, x: torch.Tensor, said: str) -> None:
-    with pytest.raises(ValueError, match=f"x is .*{said.removeprefix('x is ')}"):
-        function(x)
 
 
 @given(

@@ -2,12 +2,15 @@
 
 import pytest
 import torch
-import triton
 from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.start import copy_tile
 from tests.harness.inputs import DTYPES, LAYOUTS, far_apart, normal
+<<<<<<< HEAD
+=======
+from tests.harness.launches import check_where_it_launches
+>>>>>>> softmax
 from tests.harness.poison import guarded
 
 SMALL = {"block_rows": 4, "block_cols": 8}
@@ -80,18 +83,23 @@ def test_empty(shape: tuple[int, int], device: str) -> None:
     assert copy_tile.copy(torch.zeros(shape, device=device)).shape == shape
 
 
-def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses(device: str) -> None:
     x = torch.zeros(2, 3, device=device)
     with pytest.raises(ValueError, match=r"^x has 1 dimensions; it must have 2"):
         copy_tile.copy(x[0])
-    with pytest.raises(ValueError, match=r"^x is torch.int32; it must be float16"):
+    with pytest.raises(ValueError, match=r"^x is torch.int32; it must be .*float16"):
         copy_tile.copy(x.int())
-    for name in SMALL:
-        for bad in (0, 3, -2, 512):
-            with pytest.raises(ValueError, match=f"^{name} is {bad}; it must be"):
-                copy_tile.copy(x, **{**SMALL, name: bad})
     with pytest.raises(ValueError, match=r"^x has 65536 columns; .* 65535"):
         copy_tile.copy(torch.zeros(0, 65536, device=device), block_cols=1)
-    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
-    with pytest.raises(ValueError, match=r"^x is on cpu; .* TRITON_INTERPRET=1"):
-        copy_tile.copy(x.cpu())
+
+
+def test_refuses_to_lose_a_gradient(device: str) -> None:
+    x = torch.ones(2, 3, device=device, requires_grad=True)
+    with pytest.raises(ValueError, match=r"^x requires a gradient"):
+        copy_tile.copy(x)
+    with torch.no_grad():
+        assert torch.equal(copy_tile.copy(x), x)
+
+
+def test_launches_on_the_device_of_its_input(device: str) -> None:
+    check_where_it_launches(copy_tile.copy, torch.zeros(2, 3, device=device))
