@@ -86,9 +86,8 @@ memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernel
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it
-	@$(PYTHON) $(NEEDS) "make $@" torch triton pytest
-	$(PYTHON) -m benchmarks.softmax
-	$(PYTHON) -m benchmarks.attention
+	@$(PYTHON) $(NEEDS) "make $@" torch triton
+	$(PYTHON) -m benchmarks $(PARTS)
 
 audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, weights, axe, Lighthouse
 	python -m tests.site.audit
