@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 import triton
 
+from verified_docs import layout
+from verified_docs.evidence import records
+
 ROOT = Path(__file__).parents[2]
 SNIPPET = """
 import torch
@@ -51,6 +54,7 @@ def test_expected():
 def test_guard():
     y = torch.empty(4)
     torch.zeros(0).set_(y.untyped_storage(), y.storage_offset() + 4, (1,)).zero_()
+    assert y.isnan().all()
 
 def test_guard_of_the_test_before_is_whole():
     assert torch.empty(4).isnan().all()
@@ -76,7 +80,7 @@ def tree(tmp_path: Path) -> Path:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
     for name, text in {
-        "pyproject.toml": (ROOT / "pyproject.toml").read_text("utf-8"),
+        "pytest.ini": (ROOT / "pytest.ini").read_text("utf-8"),
         "tests/__init__.py": "",
         "snippets/part/ones.py": SNIPPET,
         "tests/snippets/part/test_ones.py": TESTS,
@@ -91,7 +95,7 @@ def run(
 ) -> pytest.RunResult:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(tree)
-    config = str(tree / "pyproject.toml")
+    config = str(tree / "pytest.ini")
     return pytester.runpytest_subprocess(
         f"--rootdir={tree}", "-c", config, "-rA", "tests/snippets"
     )
@@ -128,7 +132,8 @@ def test_what_they_catch_and_what_they_let_through(
         ]
     )
     result.assert_outcomes(passed=6, failed=3, errors=1, skipped=1)
-    assert not (tree / ".cache").exists(), "a snippet that failed is recorded"
+    found = records.load(tree / layout.INTERPRETER).snippets["part/ones.py"]
+    assert [entry.state for entry in found.values()] == ["failed"]
 
 
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
