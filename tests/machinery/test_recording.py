@@ -61,6 +61,11 @@ def accurate(dtype, error, bound):
     "gpu/triton-3.6.0.dist-info/METADATA": "Name: triton\nVersion: 3.6.0\n",
     "gpu/nvidia-smi": "#!/bin/sh\necho '580.1, 700.00 W, 1980 MHz, [N/A]'\n",
 }
+SNIPPET = """VALUE = 1
+# --8<-- [start:demo]
+print('{name} é')
+# --8<-- [end:demo]
+"""
 TESTS = """
 import importlib
 import pytest
@@ -106,7 +111,7 @@ class Tree:
         monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def add(self, name: str, part: str = "part") -> None:
-        self.write(f"snippets/{part}/{name}.py", f"VALUE = 1\nprint('{name} é')\n")
+        self.write(f"snippets/{part}/{name}.py", SNIPPET.format(name=name))
         text = TESTS.format(name=name).replace("snippets.part import", "snippets."
             + part.replace("/", ".") + " import")  # fmt: skip
         self.write(f"tests/snippets/{part}/test_{name}.py", text)
@@ -294,6 +299,7 @@ SKIP = '@pytest.mark.skipif(True, reason="no second GPU")'
         (TEST_B, "accurate(", RAISES, "NO_ACCURACY says why nothing is measured"),
         (TEST_B, "    pass", "    __import__('os')._exit(0)", "its tests did not run"),
         (TEST_B, "    pass", "    pytest.exit()", "pytest ended with status 2"),
+        (TEST_B, SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
         # Nothing runs.
         ("pytest.ini", "addopts =", "addopts = --co", "its tests did not run"),
         ("pytest.ini", "addopts =", "addopts = -k cases", "its tests did not run"),
@@ -603,10 +609,12 @@ def test_larger():
 
 
 def test_thin_takes_a_few_cases_of_each(tree: Tree) -> None:
-    tree.replace(TEST_B, SKIP, "@pytest.mark.leaves_tensors")
+    tree.add("wrong_b")
+    test_b = "tests/snippets/part/test_wrong_b.py"
+    tree.replace(test_b, SKIP, "@pytest.mark.leaves_tensors")
     result = tree.pytest("tests", "--thin", "2", "-v")
-    result.assert_outcomes(passed=12, skipped=2, deselected=25)
-    chosen = [line for line in result.outlines if "b.py::test_cases" in line]
+    result.assert_outcomes(passed=16, skipped=3, deselected=33)
+    chosen = [line for line in result.outlines if "wrong_b.py::test_cases" in line]
     again = tree.pytest("tests", "--thin=2", "-v").outlines
-    names = [line.split(" ")[0] for line in again if "b.py::test_cases" in line]
+    names = [line.split(" ")[0] for line in again if "wrong_b.py::test_cases" in line]
     assert names == [line.split(" ")[0] for line in chosen]
