@@ -110,9 +110,9 @@ def test_a_gpu_is_used_with_the_python_of_the_machine(tree: Tree, target: str) -
 
 
 def test_what_is_asked_of_the_gpu(tree: Tree) -> None:
-    python = f"PYTHON={tree.script('bin/python9', 'echo python "$@"')}"
+    script = tree.script("bin/python9", 'echo python "$@"')
     said = [
-        tree.make("gpu", python, *arguments)[1].splitlines()[-1]
+        tree.make("gpu", f"PYTHON={script}", *arguments)[1].splitlines()[-1]
         for arguments in ((), ("ALL=1", "RECORDS=/elsewhere"))
     ]
     assert said == [
