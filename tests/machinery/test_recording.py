@@ -299,7 +299,7 @@ ELSEWHERE = f"{SKIP}\n{BODY}pass"
         (TEST_B, "2e-4,", "float('nan'),", "TestMore::test_accuracy"),
         (TEST_B, "2e-4,", "-1,", "TestMore::test_accuracy"),
         (TEST_B, "accurate(", RAISES, "NO_ACCURACY says why nothing is measured"),
-        (TEST_B, ELSEWHERE, f"{BODY}__import__('os')._exit(0)", "its tests did not run"),
+        (TEST_B, ELSEWHERE, f"{BODY}__import__('os')._exit(0)", "its tests did not"),
         (TEST_B, ELSEWHERE, f"{BODY}pytest.exit()", "pytest ended with status 2"),
         (TEST_B, SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
         # Nothing runs.
