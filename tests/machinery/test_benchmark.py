@@ -12,6 +12,7 @@ import pytest
 import torch
 from triton.runtime.autotuner import Autotuner
 
+from benchmarks import __main__ as command
 from benchmarks import beforehand, calls, parts, peers, run, timing
 from benchmarks.part import Part, Trial, Wrong, near, published
 from benchmarks.parts import attention
@@ -246,6 +247,27 @@ def test_an_interrupted_run_keeps_what_it_measured(path: Path) -> None:
     assert not path.exists()
     kept = written(path.with_name("softmax-measurements.incomplete"))
     assert [entry["cols"] for entry in kept["measurements"]] == [16, 16]
+
+
+def test_the_command_line(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main(["softmax"]) == 1
+    assert "no GPU here" in capsys.readouterr().err
+    monkeypatch.setattr(command.machine, "gpu_name", lambda: "NVIDIA H200")
+    monkeypatch.setattr(command.machine, "facts", lambda root: FACTS)
+    compiled: list[str] = []
+    monkeypatch.setattr(command, "compile_all", compiled.extend)
+    monkeypatch.setattr(timing, "tune_briefly", lambda: None)
+    monkeypatch.setattr(parts, "load", lambda name: part(name.partition("/")[2]))
+    assert command.main(["softmax", "--records", str(path.parent)]) == 0
+    assert compiled == ["softmax/backward", "softmax/measurements"]
+    found = written(path.parent / "nvidia-h200/softmax.json")
+    assert found["backward"]
+    assert found["measurements"]
+    with pytest.raises(SystemExit):
+        command.main(["softmax/forward"])
+    assert "there is no part softmax/forward: attention/" in capsys.readouterr().err
 
 
 # What the parts say, on small shapes.
