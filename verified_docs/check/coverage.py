@@ -75,13 +75,14 @@ def orphans(site: Site) -> Iterator[Finding]:
 
 def unreadable(site: Site) -> Iterator[Finding]:
     """Every record can be read."""
-    paths = sorted((site.root / "records").glob("*/*.json"))
-    for path in [*paths, site.root / layout.INTERPRETER]:
+    verified, timed = (
+        layout.verification_files(site.root),
+        layout.benchmark_files(site.root),
+    )
+    paths = [*verified, *timed]
+    for path in paths:
         try:
-            if path.name == layout.VERIFICATION or path not in paths:
-                records.load(path)
-            else:
-                records.load_benchmark(path)
+            _ = records.load_benchmark(path) if path in timed else records.load(path)
         except RecordError as error:
             reason = str(error).removeprefix(f"{path}:").strip()
             line = re.search(r"line (\d+) column", reason)

@@ -354,7 +354,7 @@ class Site:
         """Whether every record can be read."""
         try:
             evidence = self.evidence
-            _ = evidence.verification, evidence.benchmarks, evidence.interpreter
+            _ = evidence.verification, evidence.benchmarks
             _ = evidence.quoted
         except records.RecordError:
             return False
