@@ -157,8 +157,9 @@ class Softmax(torch.autograd.Function):
         # Short rows share a tile: it has at least 4 KiB of y, and as many of dy.
         row_bytes = block_cols * y.element_size()
         block_rows = max(1, 4096 // row_bytes) if chunks == 1 else 1
-        # A thread takes 32 bytes of each, until there are 16 warps.
-        num_warps = max(1, min(16, block_rows * row_bytes // 1024))
+        # A thread takes 32 bytes of each, or 32 numbers of a row of several tiles.
+        share = block_rows * row_bytes if chunks == 1 else block_cols
+        num_warps = max(1, min(16, share // 1024))
         # --8<-- [end:tile]
         programs = triton.cdiv(rows, block_rows) * chunks
         # The last word counts the tickets.
@@ -185,7 +186,7 @@ def softmax(x: torch.Tensor, *, block_cols: int | None = None) -> torch.Tensor:
     Args:
         x: [rows, cols], float16, bfloat16, float32 or float64, any strides.
         block_cols: columns per tile, a power of two; if None, the whole row up to
-            16384, and 8192 of longer ones. In the backward pass it is doubled until a
+            16384, and 4096 of longer ones. In the backward pass it is doubled until a
             row has no more tiles than the GPU has multiprocessors.
 
     Returns:
@@ -203,7 +204,7 @@ def softmax(x: torch.Tensor, *, block_cols: int | None = None) -> torch.Tensor:
     if x.dtype not in DTYPES:
         raise ValueError(f"x is {x.dtype}; it must be one of {DTYPES}")
     whole = triton.next_power_of_2(max(1, x.shape[1]))
-    return Softmax.apply(x, block_cols or (whole if whole <= 16384 else 8192))
+    return Softmax.apply(x, block_cols or (whole if whole <= 16384 else 4096))
 
 
 # --8<-- [end:launch]
