@@ -12,6 +12,10 @@ from tests.harness.inputs import INTERPRETED, qkv
 from tests.snippets.attention.tuning import DescriptorTests, TuningTests, with_blocks
 
 
+class TestTuning(TuningTests):
+    module = flash2_persistent
+
+
 class TestFlash2Persistent(DescriptorTests):
     function = staticmethod(with_blocks(flash2_persistent))
     # The first and the last have several tiles for each program.
@@ -53,7 +57,3 @@ def test_causal_work_is_dealt_out_evenly(
     assert visits.total() == 6 * 36
     assert len(visits) == programs
     assert max(visits.values()) - min(visits.values()) <= 8
-
-
-class TestTuning(TuningTests):
-    module = flash2_persistent
