@@ -30,7 +30,9 @@ MUTANTS = [
     Mutant("slot[:, None] * stride_vn", "slot[:, None] * stride_kn", "V, K's rows"),
     Mutant("kv_head * stride_kh", "kv_head * stride_vh", "K, V's heads"),
     Mutant("kv_head * stride_vh", "kv_head * stride_kh", "V, K's heads"),
-    Mutant("min(max_pages * page_size, 2**31 - 2**16)", "2**30", "lengths beyond the table"),
+    Mutant(
+        "min(max_pages * page_size, 2**31 - 2**16)", "2**30", "lengths beyond the table"
+    ),
     Mutant(
         "min(max_pages * page_size, 2**31 - 2**16)",
         "(max_pages * page_size + 2**31) % 2**32 - 2**31",
