@@ -5,7 +5,7 @@ from tests.mutants import Mutant
 MUTANTS = [
     Mutant("delta = (y * dy).sum(", "delta = dy.sum(", "the reference forgets y"),
     Mutant("return y * (dy - delta)", "return y * dy", "the reference forgets delta"),
-    Mutant("offs_c, mask, other=0.0)", "offs_c, mask, other=1.0)", "y: a tail of ones"),
+    Mutant(" mask, other=0.0)", " mask, other=1.0)", "tails of ones", 2),
     Mutant(
         "* stride_dyc, mask, other=0.0)", "* stride_dyc, mask, other=1e9)", "dy: a tail"
     ),
