@@ -226,6 +226,7 @@ def attention(
         for name, x in (("q", q), ("k", k), ("v", v), ("o", o))
     }
     block_d = max(16, triton.next_power_of_2(head_dim))
+    # The autotuner sets the shape of each configuration anew.
     set_blocks({**descriptors, **(tile or TILE), "BLOCK_D": block_d})
     kernel = attention_kernel.fn if tile else attention_kernel
     if programs is None:

@@ -23,7 +23,7 @@ class TestFlash2Persistent(DescriptorTests):
         {"block_m": 16, "block_n": 16, "programs": 3},
         {"block_m": 16, "block_n": 64, "programs": 1000},
         {"block_m": 32, "block_n": 16, "programs": 4},
-        {"programs": 1},
+        {"block_m": 64, "block_n": 32, "programs": 1},
     )
     refused: ClassVar = {**DescriptorTests.refused, "programs": (0, -1)}
 

@@ -13,24 +13,11 @@ from tests.harness.inputs import qkv
 from tests.harness.poison import Poison, guarded
 from tests.snippets.attention.caches import check_that_launches_wait, with_lengths
 from tests.snippets.attention.reference import for_heads_of, reference, scores
-from tests.snippets.attention.suite import AttentionTests
+from tests.snippets.attention.suite import Attention, AttentionTests
 
 NAN = float("nan")
 INF = float("inf")
 SMALL = {"splits": 3, "block_n": 16}
-
-
-class TestSplitKv(AttentionTests):
-    function = staticmethod(split_kv.attention)
-    most_rows = None
-    layout_of_q = False
-    blocks = (
-        SMALL,
-        {"splits": 1, "block_n": 32},
-        {"splits": 8, "block_n": 64},
-        {"splits": 40, "block_n": 16},
-    )
-    refused: ClassVar = {"splits": (0, -1, 257)}
 
 
 def in_parts(
@@ -70,7 +57,7 @@ def check(
     asked = {word: options[word] for word in ("causal",) if word in options}
     expected = with_lengths(reference, q, k, v, lengths, **asked)
     own = with_lengths(in_parts, q, k, v, lengths, **asked)
-    TestSplitKv().compare(result, expected, own)
+    Attention().compare(result, expected, own)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -91,7 +78,7 @@ def test_lengths_that_cannot_be(device: str) -> None:
     expected, own = (
         with_lengths(method, q, k, v, [0, 40, 40]) for method in (reference, in_parts)
     )
-    TestSplitKv().compare(result, expected, own)
+    Attention().compare(result, expected, own)
 
 
 def test_refuses_other_lengths(device: str) -> None:
@@ -247,3 +234,16 @@ def test_launches_wait_for_each_other(
         k,
         poisoned,
     )
+
+
+class TestSplitKv(AttentionTests):
+    function = staticmethod(split_kv.attention)
+    most_rows = None
+    layout_of_q = False
+    blocks = (
+        SMALL,
+        {"splits": 1, "block_n": 32},
+        {"splits": 8, "block_n": 64},
+        {"splits": 40, "block_n": 16},
+    )
+    refused: ClassVar = {"splits": (0, -1, 257)}

@@ -18,6 +18,8 @@ from tests.snippets.attention.suite import Attention
 
 NAN = float("nan")
 INF = float("inf")
+SMALL = {"block_m": 16, "block_n": 16}
+BLOCKS = (SMALL, {"block_m": 16, "block_n": 64}, {"block_m": 32, "block_n": 16}, {})
 Pairs = Sequence[tuple[int, int]]
 # (queries, keys) of each sequence.
 BATCHES: dict[str, Pairs] = {
@@ -106,41 +108,6 @@ def one_sequence(
     return o.transpose(0, 1).contiguous(), lse
 
 
-class TestVarlen(Attention):
-    """One sequence; q is [heads, seq, head_dim] here."""
-
-    function = staticmethod(one_sequence)
-    blocks = (
-        {"block_m": 16, "block_n": 16},
-        {"block_m": 16, "block_n": 64},
-        {"block_m": 32, "block_n": 16},
-        {},
-    )
-    lead, kv_lead = (2,), (1,)
-    many, kv_many = (6,), (2,)
-    most_rows = None
-    layouts: ClassVar = {
-        **LAYOUTS,
-        "seq before heads": lambda x: x.transpose(0, 1).contiguous().transpose(0, 1),
-        "expanded heads": lambda x: x[:1].expand(x.shape),
-    }
-
-    test_launches_on_the_device_of_its_inputs = None  # below, of varlen itself
-
-    def reference(
-        self, *tensors: torch.Tensor, **options: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        o, lse = reference(*(x[None] for x in tensors), **options)
-        return o[0], lse[0]
-
-    def baseline(
-        self, *tensors: torch.Tensor, **options: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        o, lse = baseline(*(x[None] for x in tensors), **options)
-        return o[0], lse[0]
-
-
-SMALL = TestVarlen.blocks[0]
 both_kinds = pytest.mark.parametrize("causal", [False, True])
 
 
@@ -151,7 +118,7 @@ def check(
     ends = bounds(pairs, tensors[0].device)
     o, lse = varlen.attention(*tensors, *ends, **{**SMALL, **options})
     options = {key: options[key] for key in ("causal", "scale") if key in options}
-    TestVarlen().compare(
+    Attention().compare(
         (o, lse),
         apart(reference, *tensors, pairs, **options),
         apart(baseline, *tensors, pairs, **options),
@@ -171,7 +138,7 @@ def test_more_sequences_than_are_loaded_at_once(device: str) -> None:
     check(pack(pairs, device, heads=1, kv_heads=1), pairs)
 
 
-@pytest.mark.parametrize("blocks", TestVarlen.blocks, ids=str)
+@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
 def test_every_block_size(blocks: dict[str, int], device: str) -> None:
     pairs = [(40, 40), (0, 3), (130, 90), (3, 200), (64, 0), (32, 33)]
     check(pack(pairs, device), pairs, causal=True, **blocks)
@@ -205,7 +172,7 @@ def test_rows_behind_the_last_sequence(causal: bool, device: str) -> None:
     o, lse = varlen.attention(q, k, v, *ends, causal=causal, **SMALL)
     assert (o[25:] == 0).all()
     assert (lse[:, 25:] == -INF).all()
-    TestVarlen().compare(
+    Attention().compare(
         (o[:25], lse[:, :25].contiguous()),
         apart(reference, q, k, v, pairs, causal=causal),
         apart(baseline, q, k, v, pairs, causal=causal),
@@ -342,8 +309,37 @@ def test_more_than_31_bits_of_elements(device: str) -> None:
     ):
         rows = slice(first, first + 3)
         part, alone = (q[rows], k[keys], v[keys]), [(3, keys.stop - (keys.start or 0))]
-        TestVarlen().compare(
+        Attention().compare(
             (o[rows], lse[:, rows].contiguous()),
             apart(reference, *part, alone),
             apart(baseline, *part, alone),
         )
+
+
+class TestVarlen(Attention):
+    """One sequence; q is [heads, seq, head_dim] here."""
+
+    function = staticmethod(one_sequence)
+    blocks = BLOCKS
+    lead, kv_lead = (2,), (1,)
+    many, kv_many = (6,), (2,)
+    most_rows = None
+    layouts: ClassVar = {
+        **LAYOUTS,
+        "seq before heads": lambda x: x.transpose(0, 1).contiguous().transpose(0, 1),
+        "expanded heads": lambda x: x[:1].expand(x.shape),
+    }
+
+    test_launches_on_the_device_of_its_inputs = None  # below, of varlen itself
+
+    def reference(
+        self, *tensors: torch.Tensor, **options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        o, lse = reference(*(x[None] for x in tensors), **options)
+        return o[0], lse[0]
+
+    def baseline(
+        self, *tensors: torch.Tensor, **options: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        o, lse = baseline(*(x[None] for x in tensors), **options)
+        return o[0], lse[0]
