@@ -58,7 +58,7 @@ class VerifiedDocs(Extension):
         self.superfences.extend_super_fences(
             "*", functools.partial(render_fence, self.site), keep_options, None
         )
-        tex = Tex(root / self.getConfig("katex"), macros)
+        self.tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
         md.preprocessors.register(Before(md, self), "verified-before", 26)
         md.preprocessors.register(After(md, self.site), "verified-after", 24)
@@ -71,7 +71,7 @@ class VerifiedDocs(Extension):
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
         md.treeprocessors.register(Steps(md), "verified-steps", 9)
         md.treeprocessors.register(Tables(md), "verified-tables", 8)
-        formulas = TexTreeprocessor(md, tex, self.site)
+        formulas = TexTreeprocessor(md, self.tex, self.site)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
         source = inputs.Source(md)
