@@ -17,7 +17,6 @@ from markdown.extensions.toc import slugify
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
-from markdown.treeprocessors import Treeprocessor
 from pymdownx.superfences import SuperFencesCodeExtension
 
 from verified_docs.evidence.status import Evidence
@@ -40,7 +39,6 @@ class VerifiedDocs(Extension):
             "root": [".", "the repository; everything else has its place below it"],
             "gpu": ["", "the folder in records/ whose figures the prose quotes"],
             "katex": ["node_modules/katex", "the npm package, relative to the root"],
-            "languages": [["console", "markdown"], "fences that hold their own text"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
         }
         super().__init__(**options)
@@ -49,11 +47,7 @@ class VerifiedDocs(Extension):
         """Register everything. Raises ValueError for options that contradict."""
         root = Path(os.fspath(self.getConfig("root")))
         macros, identifiers = tensors(self.getConfig("tensors"))
-        self.site = Site(
-            Evidence(root, self.getConfig("gpu")),
-            self.getConfig("languages"),
-            identifiers,
-        )
+        self.site = Site(Evidence(root, self.getConfig("gpu")), identifiers)
         self.superfences = superfences(md)
         self.superfences.extend_super_fences(
             "*", functools.partial(render_fence, self.site), keep_options, None
@@ -70,7 +64,6 @@ class VerifiedDocs(Extension):
         )
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
         md.treeprocessors.register(Steps(md), "verified-steps", 9)
-        md.treeprocessors.register(Tables(md), "verified-tables", 8)
         formulas = TexTreeprocessor(md, self.tex, self.site)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
@@ -132,6 +125,14 @@ def render_fence(
         raise PageError(f"{where}```{language or ''}: {error}") from error
 
 
+def base(md: Markdown) -> str:
+    """The way from the page to the root of the site, if the builder is MkDocs."""
+    if "relpath" not in md.treeprocessors:
+        return "/"
+    url = md.treeprocessors["relpath"].file.url  # type: ignore[attr-defined]
+    return "../" * url.removeprefix("./").count("/") or "./"
+
+
 class Before(Preprocessor):
     """Checks that fences are ours, and keeps the page as it was typed."""
 
@@ -148,6 +149,7 @@ class Before(Preprocessor):
                 "pymdownx.superfences itself; leave it and fenced_code out"
             )
         self.extension.site.lines = tuple(lines)
+        self.extension.site.base = base(self.md)
         return lines
 
 
@@ -172,24 +174,6 @@ class After(Preprocessor):
             re.sub(DIRECTIVE, lambda found: found[0].replace("|", PIPE), line)
             for line in lines
         ]
-
-
-class Tables(Treeprocessor):
-    """Puts each table into a box of its own.
-
-    Material's script moves a table into one that scrolls. Beside the rest of the page,
-    that would make the browser style all that follows once more.
-    """
-
-    def run(self, root: Element) -> None:
-        """Change the tables' parents in place."""
-        for parent in list(root.iter()):
-            for place, table in enumerate(parent):
-                if table.tag == "table":
-                    box = Element("div")
-                    box.append(table)
-                    box.tail, table.tail = table.tail, None
-                    parent[place] = box
 
 
 class Pipes(Postprocessor):
