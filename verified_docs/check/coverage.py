@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from verified_docs.check.code import Shown, mirrored
-from verified_docs.check.site import EXTENSION, Finding, Site, Weight
+from verified_docs.check.site import Finding, Site, Weight
 from verified_docs.code.snippets import Snippet, SnippetError
 from verified_docs.evidence import records
 from verified_docs.evidence.records import RecordError, State
@@ -12,13 +11,14 @@ from verified_docs.evidence.records import RecordError, State
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
 
 
-def check(site: Site, shown: Shown) -> Iterator[Finding]:
-    """Faults of snippets, their tests and records; `shown` is what the pages show."""
+def check(site: Site) -> Iterator[Finding]:
+    """Faults of snippets, their tests and records."""
+    shown = sections(site)
     for name, snippet in site.snippets.items():
         if isinstance(snippet, SnippetError):
             yield Finding(f"snippets/{name}", snippet.line, snippet.reason)
         else:
-            yield from on_pages(snippet, shown)
+            yield from on_pages(snippet, shown.get(name, set()))
             yield from line_ends(snippet)
         yield from tested(site, name)
     yield from orphans(site)
@@ -28,12 +28,21 @@ def check(site: Site, shown: Shown) -> Iterator[Finding]:
             if isinstance(snippet, Snippet):
                 yield from recorded(site, snippet)
         yield from measured(site)
-    yield from nav(site)
 
 
-def on_pages(snippet: Snippet, shown: Shown) -> Iterator[Finding]:
+def sections(site: Site) -> dict[str, set[str]]:
+    """The sections that pages show, by snippet; "" is the whole file."""
+    found: dict[str, set[str]] = {}
+    for page in site.pages:
+        for node in page.root.find("figure"):
+            if "data-made" in node.attrs and "data-snippet" in node.attrs:
+                section = node.attrs.get("data-section", "")
+                found.setdefault(node.attrs["data-snippet"], set()).add(section)
+    return found
+
+
+def on_pages(snippet: Snippet, pages: set[str]) -> Iterator[Finding]:
     """Every section is on a page, alone or within another one."""
-    pages = shown.sections.get(snippet.name, set())
     path = f"snippets/{snippet.name}"
     if not pages:
         yield Finding(path, 1, "no page shows this snippet")
@@ -56,7 +65,8 @@ def line_ends(snippet: Snippet) -> Iterator[Finding]:
 
 def tested(site: Site, name: str) -> Iterator[Finding]:
     """Every snippet has a mirrored test module, with a test in it."""
-    test = mirrored(site, name)
+    test = site.root / "tests/snippets" / name
+    test = test.with_name(f"test_{test.name}")
     if not test.is_file():
         reason = f"there is no mirrored test module {site.relative(test)}"
         yield Finding(f"snippets/{name}", 1, reason)
@@ -88,15 +98,14 @@ def unreadable(site: Site) -> Iterator[Finding]:
             reason = str(error).removeprefix(f"{path}:").strip()
             line = re.search(r"line (\d+) column", reason)
             yield Finding(site.relative(path), int(line[1]) if line else 1, reason)
-    quoted = site.options.get("gpu")
+    quoted = site.extension.getConfig("gpu")
     folders = sorted({path.parent.name for path in paths})
     if len(folders) > 1 and not quoted:
         reason = f"there are records of {', '.join(folders)}: set the option gpu to one"
-        yield Finding("mkdocs.yml", site.config_source.line_of(EXTENSION) or 1, reason)
+        yield Finding("mkdocs.yml", 1, reason)
     if folders and quoted and str(quoted) not in folders:
-        line_number = site.config_source.line_of(f"gpu: {quoted}") or 1
         reason = f"there are no records of the GPU {quoted!r} that the pages quote"
-        yield Finding("mkdocs.yml", line_number, reason, Weight.RECORD)
+        yield Finding("mkdocs.yml", 1, reason, Weight.RECORD)
 
 
 def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
@@ -155,17 +164,3 @@ def line_in(site: Site, path: str, text: str) -> int:
     """The first line of a file that has the text, else 1."""
     before, found, _ = (site.root / path).read_text(encoding="utf-8").partition(text)
     return before.count("\n") + 1 if found else 1
-
-
-def nav(site: Site) -> Iterator[Finding]:
-    """Every page is in the navigation, and the navigation names only pages."""
-    if not site.config.get("nav"):
-        return
-    named = list(site.nav())
-    for name in named:
-        if name not in site.sources:
-            line = site.config_source.line_of(name) or 1
-            yield Finding("mkdocs.yml", line, f"nav names {name}, which is no page")
-    for name, source in site.sources.items():
-        if name not in named:
-            yield Finding(source.path, 1, "the page is not in nav of mkdocs.yml")

@@ -35,9 +35,11 @@ class Node:
 
     def walk(self) -> Iterator["Node"]:
         """This node and every node below it, in document order."""
-        yield self
-        for child in self.elements:
-            yield from child.walk()
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(c for c in reversed(node.children) if isinstance(c, Node))
 
     def find(self, *names: str) -> Iterator["Node"]:
         """Every node of such a tag or `.class`, this one included."""

@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from verified_docs.check.dom import Node, fragment
+from verified_docs.check.dom import Node
 from verified_docs.check.site import Finding, Page, Site, read, short
 
-ELEMENTS = frozenset(
-    "html head title meta link script body header footer main aside nav div span p a ul ol "
-    "li h1 h3 form label input button svg path article code".split()
+ELEMENTS = re.compile(
+    r"html|head|title|meta|link|script|body|header|footer|main|aside|nav|div|span|p|a|ul"
+    r"|ol|li|h1|h3|form|label|input|button|svg|path|article|code"
 )
 SPOKEN = ("aria-label", "alt", "placeholder", "title")
 TAGS = re.compile(r"<[^>]*>|\{[{%#].*?[}%#]\}", re.DOTALL)
@@ -41,13 +41,13 @@ def around(site: Site, page: Page) -> Iterator[Finding]:
     """Elements, attributes and words that are not the theme's."""
     for node in outside(page.root):
         bad = [name for name in node.attrs if re.match("on|style$|srcdoc$", name)]
-        if node.tag not in ELEMENTS or bad:
+        if bad or not ELEMENTS.fullmatch(node.tag):
             what = f"<{' '.join([node.tag, *bad])}>"
             yield page.fault(f"{what} outside the article", node.text())
             continue
         said = [text for text in node.children if isinstance(text, str)]
         said += [node.attrs[name] for name in SPOKEN if name in node.attrs]
-        if node.tag == "meta" and "name" in node.attrs:
+        if node.attrs.get("name") == "description":
             said.append(node.attrs.get("content", ""))
         for text in said if node.tag != "script" else ():
             if not known(site, text):
@@ -80,18 +80,12 @@ def plain(text: str) -> str:
 @functools.cache
 def words(site: Site) -> frozenset[str]:
     """Every text that may stand around an article."""
-    found = {"", *strings(dict(site.config))}
+    found = {"", *strings(dict(site.config)), *strings(dict(site.config.theme))}
     for source in site.sources.values():
         found.update(strings(source.meta))
     for page in site.pages:
-        for node in page.article.find(*"h1 h2 h3 h4".split()) if page.article else ():
-            found.add(
-                "".join(
-                    c if isinstance(c, str) else c.text()
-                    for c in node.children
-                    if isinstance(c, str) or not c.named(".headerlink")
-                )
-            )
+        headings = page.article.find("h1", "h2", "h3", "h4") if page.article else ()
+        found.update(node.text().removesuffix("\u00b6") for node in headings)
     for folder in map(Path, site.config.theme.dirs):
         for path in folder.rglob("*.html"):
             found.update(TAGS.split(read(path)))
@@ -117,7 +111,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def policy(page: Page) -> Iterator[Finding]:
-    """A policy that lets in nothing from elsewhere, and no script that it has not seen."""
+    """A policy that lets nothing in from elsewhere, and no script that it does not name."""
     metas = (n for n in page.root.find("meta") if "http-equiv" in n.attrs)
     found = [n for n in metas if n.attrs["http-equiv"].casefold() == POLICY]
     if len(found) != 1:
@@ -151,12 +145,21 @@ def policy(page: Page) -> Iterator[Finding]:
             yield page.fault(reason)
 
 
+def searched(node: Node) -> str:
+    """The text of a page that the search is to find."""
+    return "".join(
+        child if isinstance(child, str) else searched(child)
+        for child in node.children
+        if isinstance(child, str) or "data-search-exclude" not in child.attrs
+    )
+
+
 def index(site: Site) -> Iterator[Finding]:
     """The search knows only what the pages say."""
     path = site.built / INDEX
     if not path.is_file():
         return
-    pages = {page.file: plain(page.root.text()) for page in site.pages}
+    pages = {page.file: plain(searched(page.root)) for page in site.pages}
     for entry in json.loads(read(path)).get("docs", []):
         location = entry["location"].partition("#")[0]
         file = site.built / location

@@ -20,7 +20,7 @@ def check(site: Site) -> Iterator[Finding]:
     ids = {page.file: page.ids for page in site.pages}
     for page in site.pages:
         told = set()
-        for node in page.root.walk():
+        for node in page.nodes:
             for name in ADDRESSES:
                 url = node.attrs.get(name)
                 if url is None or url in told:
@@ -30,7 +30,7 @@ def check(site: Site) -> Iterator[Finding]:
                     yield page.fault(
                         f"<{node.tag}> has {url[:60]!r}, which {wrong}", url
                     )
-        names = Counter(n.attrs["id"] for n in page.root.walk() if "id" in n.attrs)
+        names = Counter(n.attrs["id"] for n in page.nodes if "id" in n.attrs)
         for name, count in names.items():
             if count > 1:
                 yield page.fault(f"{count} elements have the id {name!r}", name)
@@ -40,7 +40,7 @@ def check(site: Site) -> Iterator[Finding]:
             for n in n.walk()
             if "data-line" in n.attrs
         }
-        for node in page.root.walk():
+        for node in page.nodes:
             line = node.attrs.get("data-line")
             if line is not None and line not in lines:
                 yield page.fault(f"no line of code is marked {line!r}", line)

@@ -7,11 +7,11 @@ attributes and classes.
 """
 
 import ast
-import functools
 import json
 import re
 import textwrap
 from collections.abc import Iterator
+from html import unescape
 from itertools import zip_longest
 
 from verified_docs.check import commands
@@ -25,30 +25,50 @@ NOTES = (
 )
 # The elements that Markdown writes, and the attributes of each.
 ELEMENTS = {
-    **dict.fromkeys(
-        "blockquote code dd dl dt em h1 h2 h3 h4 hr p strong sub sup".split()
-    ),
-    **dict.fromkeys("table tbody thead tr ul li div span var summary".split()),
     "a": "href|title",
-    "article": None,
+    "article": "",
+    "blockquote": "",
+    "code": "",
+    "dd": "",
     "details": "open",
     "div": "style|data-search-exclude|data-tabs",
+    "dl": "",
+    "dt": "",
+    "em": "",
+    "h1": "",
+    "h2": "",
+    "h3": "",
+    "h4": "",
+    "hr": "",
     "input": "checked|name|type",
     "label": "for",
+    "li": "",
     "ol": "start",
+    "p": "",
+    "span": "",
+    "strong": "",
+    "sub": "",
+    "summary": "",
+    "sup": "",
+    "table": "",
+    "tbody": "",
     "td": "style",
     "th": "style",
+    "thead": "",
+    "tr": "",
+    "ul": "",
     "var": "data-search-exclude",
 }
 COMMON = "class|data-line|id"
 CLASSES = re.compile(
-    rf"{NOTES}|admonition|admonition-title|headerlink|math|md-content__inner|md-typeset"
+    rf"{NOTES}|admonition|admonition-title|headerlink|katex-display|math|md-content__inner|md-typeset"
     r"|stated|t-[a-z]+|tabbed-(alternate|block|content|labels|set)|unbroken"
 )
 # Of a formula, so that a browser knows its height; of a cell, its column's side.
 STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
 BLOCKS = ("blockquote", "dd", "div", "dt", "li", "p", "summary", "td", "th")
-NAME = re.compile(r"[\w\\]+")
+TAG = re.compile(r"<[^>]*>")
+NAME = re.compile(r"[\w\\.,()\[\] ]+")
 TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
 
 
@@ -84,7 +104,7 @@ def foreign(node: Node) -> str:
     """What of a node is on no list, else ""."""
     if node.tag not in ELEMENTS:
         return "a comment" if node.tag == "!" else f"<{node.tag}>"
-    allowed = f"{COMMON}|{ELEMENTS[node.tag] or ''}".split("|")
+    allowed = f"{COMMON}|{ELEMENTS[node.tag]}".split("|")
     for name, value in node.attrs.items():
         if name not in allowed or (name == "style" and not STYLE.fullmatch(value)):
             return f"the attribute {name}={value[:40]!r} of <{node.tag}>"
@@ -103,6 +123,7 @@ def made(site: Site, page: Page, node: Node) -> Iterator[Finding]:
     stamp, shown = node.attrs["data-made"], node.text()
     try:
         kind, text, *_ = json.loads(stamp)
+        site.extension.site.base = "../" * depth(site, page) or "./"
         wanted = fragment(inputs.again(site.extension.site, stamp))
     except Exception as error:
         yield page.fault(f"{short(stamp)} can no longer be made: {error}", stamp)
@@ -122,6 +143,11 @@ def made(site: Site, page: Page, node: Node) -> Iterator[Finding]:
         yield page.fault(f"{what} is stale", text, Weight.RECORD)
     elif node.attrs.get("data-record") == "interpreter":
         yield page.fault(f"{what} is that of the interpreter", text, Weight.RECORD)
+
+
+def depth(site: Site, page: Page) -> int:
+    """How many folders below the root of the site the page lies."""
+    return len(page.file.relative_to(site.built).parts) - 1
 
 
 def code(node: Node) -> str:
@@ -150,7 +176,7 @@ def extract(site: Site, include: str) -> str:
     for line in text.split("\n"):
         if "--8<--" in line:
             marked = True
-        elif line.strip() or not (marked or not kept[-1]):
+        elif line.strip() or not marked or (kept and kept[-1]):
             kept.append(line if line.strip() else "")
             marked = False
     return textwrap.dedent("\n".join(kept)).strip("\n") + "\n"
@@ -159,22 +185,23 @@ def extract(site: Site, include: str) -> str:
 def formula(site: Site, page: Page, node: Node) -> Iterator[Finding]:
     """A formula is what KaTeX makes of its TeX, and holds no code."""
     tex = next((n.text() for n in node.find("annotation")), "")
-    display = node.parent is not None and node.parent.named(".katex-display")
-    if node.shape() != rendered(site, tex, display):
+    display = any(n.named(".katex-display") for n in node.ancestors())
+    try:
+        html = site.extension.tex.render(tex, display)
+    except TexError:
+        html = ""
+    nodes = list(node.walk())
+    same = (
+        node.text() == unescape(TAG.sub("", html))
+        and [n.tag for n in nodes] == re.findall(r"<(\w+)", html)[display:]
+        and [n.attrs["style"] for n in nodes if "style" in n.attrs]
+        == re.findall(r'\bstyle="([^"]*)"', html)
+    )
+    if not same:
         yield page.fault(f"KaTeX makes something else of {short(tex)}", tex)
     for match in TYPEWRITER.finditer(tex):
         if not NAME.fullmatch(match[1] or ""):
             yield page.fault(f"code in a formula: {short(match[0])}", match[0])
-
-
-@functools.cache
-def rendered(site: Site, tex: str, display: bool) -> tuple[object, ...]:
-    """The shape of a formula."""
-    try:
-        html = site.extension.tex.render(tex, display)
-    except TexError:
-        return ()
-    return next(fragment(html).find(".katex")).shape()
 
 
 def inline(page: Page, node: Node) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from verified_docs.check.dom import Node, parse
 from verified_docs.code import snippets
 from verified_docs.evidence.records import RecordError
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import sources
+from verified_docs.pages import notebook, sources
 from verified_docs.pages.markdown import VerifiedDocs
 from verified_docs.pages.sources import SourceError
 
@@ -88,9 +88,14 @@ class Page:
         return next(self.root.find("article"), None)
 
     @functools.cached_property
+    def nodes(self) -> list[Node]:
+        """Every node of the page."""
+        return list(self.root.walk())
+
+    @functools.cached_property
     def ids(self) -> set[str]:
         """Every id of the page."""
-        return {node.attrs["id"] for node in self.root.walk() if "id" in node.attrs}
+        return {node.attrs["id"] for node in self.nodes if "id" in node.attrs}
 
     def fault(
         self, reason: str, text: str = "", weight: Weight = Weight.FAULT
@@ -131,12 +136,14 @@ class Site:
     def source(self, path: Path) -> Source:
         """A file of a page, read. Raises Missing."""
         try:
+            text = page = sources.read(path)
             if path.suffix == ".ipynb":
-                sources.notebook(path)
-            text = sources.read(path)
+                page = notebook.compose(path, self.root)
         except SourceError as error:
             raise Missing(str(error).replace(str(path), self.relative(path))) from None
-        return Source(path, self.relative(path), text, *get_data(text))
+        except ValueError:
+            page = ""  # A cell is not its section: the page in `built` is another one.
+        return Source(path, self.relative(path), text, *get_data(page))
 
     def target(self, path: Path) -> Path:
         """The HTML file that MkDocs makes of a page of `docs`."""

@@ -234,7 +234,11 @@ def _part(snippet: Snippet, section: Section) -> str:
 def _functions(data: bytes) -> list[tuple[str, int, int]]:
     """Every function with its lines, the outer ones first."""
     return [
-        (node.name, min(n.lineno for n in (node, *node.decorator_list)), node.end_lineno)
+        (
+            node.name,
+            min(n.lineno for n in (node, *node.decorator_list)),
+            node.end_lineno,
+        )
         for node in ast.walk(ast.parse(data))
         if isinstance(node, ast.FunctionDef)
     ]
