@@ -149,6 +149,22 @@ def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     )
 
 
+def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """A form that hashes a snippet in the browser and compares it with the records."""
+    _empty(body)
+    choices = "".join(
+        f"<option>{escape(name)}</option>"
+        for name in snippets.names(site.evidence.sources)
+    )
+    return (
+        f'<form class="confirm" data-records="{" ".join(site.evidence.verification)}" '
+        'data-search-exclude><label for="confirm-snippet">File</label> '
+        f'<select id="confirm-snippet" name="snippet">{choices}</select> '
+        '<button name="check" disabled>Check</button>'
+        '<output for="confirm-snippet"></output></form>'
+    )
+
+
 def console(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Commands to type: the one kind of fence that holds text of its own."""
     lines = highlight(body.rstrip("\n") + "\n", "console")
@@ -169,6 +185,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "plot": (plot, ()),
     "measurements": (measurements, ()),
     "verification": (verification, ()),
+    "confirm": (confirm, ()),
     "console": (console, ()),
 }
 

@@ -97,7 +97,7 @@ def text(folder: Path, reference: str) -> str:
     return snippets.resolve(folder, reference)[1].text.rstrip("\n")
 
 
-def run(path: Path, folder: Path) -> None:
+def run(path: Path, root: Path) -> None:
     """Copy each section into the cell that names it, and run the notebook."""
     import nbformat
     from nbclient import NotebookClient
@@ -105,7 +105,7 @@ def run(path: Path, folder: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if reference := cell.metadata.get("snippet"):
-            cell.source = text(folder, reference)
+            cell.source = text(root / "snippets", reference)
     NotebookClient(notebook, record_timing=False, coalesce_streams=True).execute()
     notebook.metadata["run"] = {
         "date": str(date.today()),
@@ -118,4 +118,4 @@ def run(path: Path, folder: Path) -> None:
 
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
-        run(Path(argument), Path("snippets"))
+        run(Path(argument), Path())

@@ -106,3 +106,4 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
 }
 linkLines();
 for (const element of document.querySelectorAll(SCROLLING)) sizes.observe(element);
+if (document.querySelector("form.confirm")) import("./confirm.mjs");
