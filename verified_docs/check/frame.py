@@ -111,7 +111,7 @@ def strings(value: Any) -> Iterator[str]:
 
 
 def policy(page: Page) -> Iterator[Finding]:
-    """A policy that lets nothing in from elsewhere, and no script that it does not name."""
+    """A policy that lets nothing in from elsewhere, and no script it does not name."""
     metas = (n for n in page.root.find("meta") if "http-equiv" in n.attrs)
     found = [n for n in metas if n.attrs["http-equiv"].casefold() == POLICY]
     if len(found) != 1:

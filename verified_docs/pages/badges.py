@@ -1,7 +1,6 @@
 """The badge of a code block: what is known of its file, and the details behind it."""
 
 from collections import Counter
-from dataclasses import asdict
 from html import escape
 
 from verified_docs.evidence.records import Entry
@@ -31,16 +30,19 @@ def label(status: Status) -> str:
     if status.snippet.wrong:
         known = {
             "verified": f"its failure is tested on {fresh}",
+            "failed": "its test failed",
+            "skipped too much": "too much of its test was skipped",
             "stale": "its test or text changed since it was recorded",
             "interpreter": "its failure is tested on the interpreter only",
             "unverified": "its failure is not yet tested",
         }
         return f"Wrong on purpose: {known[status.state]}"
-    if status.state == "verified":
-        stale = [run.gpu for run in status.runs if not run.fresh]
-        tail = f"; stale on {', '.join(stale)}" if stale else ""
-        return f"GPU-verified on {fresh}{tail}"
+    others = "; ".join(f"{r.state} on {r.gpu}" for r in status.runs if not r.fresh)
+    if status.fresh:
+        return f"GPU-verified on {fresh}{'; ' if others else ''}{others}"
     return {
+        "failed": f"Not verified: {others}",
+        "skipped too much": f"Not verified: {others}",
         "stale": "Stale: changed since its GPU run",
         "interpreter": "Interpreter only: no GPU run",
         "unverified": "Unverified: no test has run",
@@ -49,9 +51,9 @@ def label(status: Status) -> str:
 
 def render(status: Status) -> str:
     """The badge as a <details> element."""
-    runs = [_run(run, status.snippet.sha256) for run in status.runs]
+    runs = [_run(run) for run in status.runs]
     if status.interpreter:
-        runs.append(_run(status.interpreter, status.snippet.sha256))
+        runs.append(_run(status.interpreter))
     if status.untried:
         runs.append(f"<p>Not run on {escape(', '.join(status.untried))}.</p>")
     if not runs:
@@ -66,22 +68,19 @@ def render(status: Status) -> str:
     )
 
 
-def _run(run: Run, sha256: str) -> str:
-    name = run.gpu if run.entry.environment.gpu else INTERPRETER
-    environment = asdict(run.entry.environment)
-    facts = [(title, environment[key]) for key, title in FACTS.items()]
+def _run(run: Run) -> str:
+    name = run.gpu or INTERPRETER
+    facts = [(title, str(run.facts.get(key, ""))) for key, title in FACTS.items()]
     facts.append(("Cases passed", str(run.entry.cases)))
-    if run.entry.sha256 != sha256:
-        facts.append(("SHA-256 then", run.entry.sha256))
     items = "".join(
         f"<div><dt>{title}</dt><dd>{escape(value)}</dd></div>"
         for title, value in facts
         if value
     )
-    what = "tests have" if run.entry.sha256 == sha256 else "file has"
-    stale = "" if run.fresh else f" (stale: the {what} changed since)"
+    why = ", ".join(run.entry.failed or run.changed)
+    state = "" if run.fresh else f" ({run.state}: {why})".replace(": )", ")")
     return (
-        f"<p><strong>{escape(name)}</strong>{stale}</p><dl>{items}</dl>"
+        f"<p><strong>{escape(name)}</strong>{escape(state)}</p><dl>{items}</dl>"
         f"{errors_table(run.entry)}{skipped_list(run.entry)}"
     )
 
@@ -106,7 +105,7 @@ def skipped_list(entry: Entry) -> str:
     """Why cases were skipped, and how many; empty if none were."""
     if not entry.skipped:
         return ""
-    reasons = Counter(case.partition(": ")[2] or case for case in entry.skipped)
+    reasons = Counter(entry.skipped.values())
     items = "".join(
         f"<li>{escape(reason)} ({count} case{'s' * (count > 1)})</li>"
         for reason, count in reasons.items()
@@ -121,6 +120,8 @@ def summary(statuses: list[Status]) -> str:
     on = f" on {escape(', '.join(gpus))}" if gpus else ""
     parts = [f"{counts['verified']} of {len(statuses)} files are GPU-verified{on}"]
     for state, words in (
+        ("failed", "failed on a GPU"),
+        ("skipped too much", "had too many cases skipped"),
         ("stale", "changed since their GPU run"),
         ("interpreter", "passed on the interpreter only"),
         ("unverified", "not verified"),
@@ -159,7 +160,7 @@ def _cell(run: Run | None) -> str:
     if run is None:
         return "not run"
     entry = run.entry
-    lines = [f"{entry.cases} cases passed" if run.fresh else "stale"]
+    lines = [f"{entry.cases} cases passed" if run.fresh else str(run.state)]
     if entry.skipped:
         lines.append(f"{len(entry.skipped)} cases not tried")
     lines += [

@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import PurePosixPath
 
+from verified_docs import layout
 from verified_docs.code import snippets
-from verified_docs.code.snippets import INCLUDE, Section, Snippet
+from verified_docs.code.snippets import Section, Snippet
 from verified_docs.pages import badges, diagrams, notebook, plots
 from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
@@ -24,13 +25,13 @@ class FenceError(ValueError):
 
 def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Code from a snippet: the body is the line --8<-- "softmax/online.py:kernel"."""
-    match = INCLUDE.fullmatch(body.strip())
+    match = layout.INCLUDE.fullmatch(body.strip())
     if not match:
         raise FenceError(
             'code comes from snippets: the body is --8<-- "part/name.py:section", '
             f"not {body.strip()[:60]!r}"
         )
-    snippet, section = snippets.resolve(site.evidence.sources, match[1])
+    snippet, section = snippets.resolve(site.evidence.root, match[1])
     lines = highlight(section.text, LANGUAGE, site.identifiers)
     for name, span in section.marks.items():
         lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
@@ -55,7 +56,7 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The computed difference of two sections or files, `from` and `to`."""
     _empty(body)
     sides = [
-        snippets.resolve(site.evidence.sources, options[key]) for key in ("from", "to")
+        snippets.resolve(site.evidence.root, options[key]) for key in ("from", "to")
     ]
     old, new = (section.text for _, section in sides)
     if old == new:
@@ -97,7 +98,7 @@ def output(site: Site, body: str, options: Mapping[str, str]) -> str:
             f'<p class="no-record">Output of <code>{name}</code>: not yet recorded</p>'
         )
     run = next((r for r in runs if r.folder == site.evidence.quoted), runs[0])
-    where = run.gpu if run.entry.environment.gpu else badges.INTERPRETER
+    where = run.gpu or badges.INTERPRETER
     stale = "" if run.fresh else " (stale: the file has changed since)"
     text = run.entry.output.rstrip("\n") + "\n"
     return (
@@ -145,7 +146,7 @@ def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Every snippet, with what was and what was not tried on which GPU."""
     _empty(body)
     return badges.table(
-        [site.evidence.status(name) for name in snippets.names(site.evidence.sources)]
+        [site.evidence.status(name) for name in layout.names(site.evidence.root)]
     )
 
 
@@ -153,8 +154,7 @@ def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A form that hashes a snippet in the browser and compares it with the records."""
     _empty(body)
     choices = "".join(
-        f"<option>{escape(name)}</option>"
-        for name in snippets.names(site.evidence.sources)
+        f"<option>{escape(name)}</option>" for name in layout.names(site.evidence.root)
     )
     return (
         f'<form class="confirm" data-records="{" ".join(site.evidence.verification)}" '

@@ -12,12 +12,11 @@ The pages' small language is read here and nowhere else, by Python's shlex:
 import re
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from html import escape
 from typing import Any
 from xml.etree.ElementTree import Element
 
-from verified_docs.code.snippets import names
+from verified_docs import layout
 from verified_docs.evidence.status import Evidence
 
 NOT_YET = "not yet measured"
@@ -169,14 +168,12 @@ def _verified(
     if len(rest) != 1:
         what = "FACT, such as torch" if kind == "run" else "DTYPE"
         raise FigureError(f"it is written {{measured: {kind} FILE {what}}}")
-    runs = evidence.status(
-        file
-    ).runs  # Raises SnippetError where there is no such file.
-    run = next((run for run in runs if run.folder == evidence.quoted), None)
+    evidence.status(file)  # Raises SnippetError where there is no such file.
+    run = evidence.quote(file)
     if run is None:
         return None
     if kind == "run":
-        facts = asdict(run.entry.environment)
+        facts = run.facts
     else:
         facts = {key: getattr(e, kind) for key, e in run.entry.errors.items()}
     if rest[0] not in facts:
@@ -211,9 +208,9 @@ def unmeasured() -> str:
 def _record(evidence: Evidence, name: str) -> Mapping[str, Any] | None:
     """The record of a benchmark, None before the first run. Raises FigureError."""
     record = evidence.data(name)
-    parts = {snippet.partition("/")[0] for snippet in names(evidence.sources)}
+    parts = layout.parts(evidence.root)
     if record is None and name not in parts:
-        known = ", ".join(sorted(parts))
+        known = ", ".join(parts)
         raise FigureError(f"there is no record {name!r}; there may be: {known}")
     return record
 
@@ -279,7 +276,7 @@ def known_kernel(
     Raises FigureError where it is neither.
     """
     timed = sorted({str(item.get("kernel")) for item in measurements})
-    if kernel not in timed and kernel not in names(evidence.sources):
+    if kernel not in timed and kernel not in layout.names(evidence.root):
         raise FigureError(
             f"there is no kernel {kernel!r}; timed are: {', '.join(timed)}"
         )

@@ -15,7 +15,7 @@ from markdown import Markdown
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 
-from verified_docs.code import snippets
+from verified_docs import layout
 from verified_docs.pages import badges, blocks, figures
 from verified_docs.pages.site import Site
 
@@ -33,7 +33,7 @@ def directive(site: Site, kind: str, text: str) -> str:
     if text != "summary":
         raise ValueError("it is written {verified: summary}")
     evidence = site.evidence
-    statuses = [evidence.status(name) for name in snippets.names(evidence.sources)]
+    statuses = [evidence.status(name) for name in layout.names(evidence.root)]
     return _stamp(badges.summary(statuses), kind, text)
 
 

@@ -49,7 +49,7 @@ def compose(path: Path, root: Path) -> str:
                     f"{path}: cell {cell['id']!r}: its metadata has no "
                     '"snippet", such as "softmax/safe.py:demo"'
                 )
-            if source != text(root / "snippets", reference):
+            if source != text(root, reference):
                 raise NotebookError(
                     f"{path}: cell {cell['id']!r}: it differs from {reference}, "
                     f"which `{COMMAND} {path}` copies into it"
@@ -105,7 +105,7 @@ def run(path: Path, root: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if reference := cell.metadata.get("snippet"):
-            cell.source = text(root / "snippets", reference)
+            cell.source = text(root, reference)
     NotebookClient(notebook, record_timing=False, coalesce_streams=True).execute()
     notebook.metadata["run"] = {
         "date": str(date.today()),
