@@ -84,7 +84,8 @@ def words(site: Site) -> frozenset[str]:
     for source in site.sources.values():
         found.update(strings(source.meta))
     for page in site.pages:
-        headings = page.article.find("h1", "h2", "h3", "h4") if page.article else ()
+        own = page.article if page.source else None
+        headings = own.find("h1", "h2", "h3", "h4") if own else ()
         found.update(node.text().removesuffix("\u00b6") for node in headings)
     for folder in map(Path, site.config.theme.dirs):
         for path in folder.rglob("*.html"):

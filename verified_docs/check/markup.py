@@ -67,20 +67,6 @@ CLASSES = re.compile(
 # Of a formula, so that a browser knows its height; of a cell, its column's side.
 STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
 BLOCKS = re.compile("blockquote|dd|div|dt|h[1-4]|li|p|summary|td|th")
-    "blockquote",
-    "dd",
-    "div",
-    "dt",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "li",
-    "p",
-    "summary",
-    "td",
-    "th",
-]
 TAG = re.compile(r"<[^>]*>")
 NAME = re.compile(r"[\w\\.,()\[\] ]+")
 TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
