@@ -312,3 +312,11 @@ def test_what_only_looks_like_a_lie(sound, tmp_path):
     (root / "docs/part/fine.md").write_text(f"# Fine\n\n{SOUND}", encoding="utf-8")
     small_site.build(root)
     assert small_site.found(root) == []
+
+
+def test_the_sound_site_passes_below_any_path(sound, tmp_path, monkeypatch):
+    assert small_site.found(sound) == []
+    monkeypatch.setenv("SITE_URL", "https://docs.example/below/here/")
+    root = small_site.copy(sound, tmp_path / "copy")
+    small_site.build(root)
+    assert small_site.found(root) == []

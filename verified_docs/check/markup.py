@@ -121,13 +121,14 @@ def foreign(node: Node) -> str:
 def made(site: Site, page: Page, node: Node) -> Iterator[Finding]:
     """An element that the machinery made is what it makes now."""
     stamp, shown = node.attrs["data-made"], node.text()
+    text = stamp
     try:
         kind, text, *options = json.loads(stamp)
         text = text or "".join(options[0].values())
         site.extension.site.base = "../" * depth(site, page) or "./"
         wanted = fragment(inputs.again(site.extension.site, stamp))
     except Exception as error:
-        yield page.fault(f"{short(stamp)} can no longer be made: {error}", stamp)
+        yield page.fault(f"{short(stamp)} can no longer be made: {error}", text)
         return
     what = f"{kind} {short(text)}" if text else kind
     if node.shape() != wanted.shape():
