@@ -80,7 +80,7 @@ QUOTES = {
     'softmax g "kernel=torch.softmax" cols=128': "1",
     "softmax fraction_of_copy kernel=liger": "50\u00a0%",
     "softmax bytes_per_second 'kernel=a b' | GB/s": "3,000\u00a0GB/s",
-    "softmax f part=masked causal=true": "0.75",
+    "softmax f part=masked causal=true": "0.750",
     "error softmax/online.py float32": f"1.2\u00a0{TIMES}\u00a010⁻⁷",
     "bound softmax/online.py float32 | sci": f"4.6\u00a0{TIMES}\u00a010⁻⁷",
     "run softmax/online.py torch": "torch 1",
