@@ -226,7 +226,7 @@ def write(root: Path) -> None:
         "docs/assets/dot.svg": SVG,
         "docs/assets/small.css": "body { margin: 0 }\n",
         "docs/assets/small.mjs": "export default 1;\n",
-        "benchmarks/part.py": "KERNELS = \"one\", \"two\"\n",
+        "benchmarks/part.py": 'KERNELS = "one", "two"\n',
         "snippets/part/one.py": ONE,
         "snippets/part/two.py": TWO,
         "tests/snippets/part/test_one.py": TEST,

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from snippets.start import copy_tile
 from tests.harness.inputs import DTYPES, LAYOUTS, far_apart, normal
-<<<<<<< HEAD
-=======
 from tests.harness.launches import check_where_it_launches
->>>>>>> softmax
 from tests.harness.poison import guarded
+
+NO_ACCURACY = "a copy: it is compared bit for bit"
 
 SMALL = {"block_rows": 4, "block_cols": 8}
 
