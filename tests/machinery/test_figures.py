@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.machinery.repository import Repository
+from tests.machinery.repository import ONLINE, Repository
 from verified_docs.pages import figures
 from verified_docs.pages.figures import FigureError
 
@@ -119,8 +119,8 @@ def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:
 def test_what_has_not_run_is_not_yet_measured(
     repository: Repository, query: str
 ) -> None:
-    repository.snippet("softmax/new.py", "x = 1\n")
-    repository.snippet("attention/new.py", "x = 1\n")
+    repository.snippet("softmax/new.py", ONLINE)
+    repository.snippet("attention/new.py", ONLINE)
     assert measured(repository, query) == figures.unmeasured()
 
 
@@ -158,6 +158,14 @@ def test_what_has_not_run_is_not_yet_measured(
 def test_faults(repository: Repository, query: str, reason: str) -> None:
     with pytest.raises(ValueError, match=re.escape(reason)):
         measured(repository, query)
+
+
+def test_what_an_outdated_record_lacks_may_come(repository: Repository) -> None:
+    query = "softmax f part=new"
+    with pytest.raises(FigureError, match="'new' is no list"):
+        measured(repository, query)
+    repository.snippet("softmax/online.py", ONLINE + "\n")
+    assert measured(repository, query) == figures.unmeasured()
 
 
 def test_a_stated_figure_links_its_source() -> None:

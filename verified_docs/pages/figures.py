@@ -29,6 +29,10 @@ class FigureError(ValueError):
     """A figure that cannot be quoted as it is written, with the reason."""
 
 
+class Absent(FigureError):
+    """A figure that a record does not have."""
+
+
 def significant(value: float, digits: int = 3) -> str:
     """The value with that many significant digits, never in scientific notation."""
     if not value:
@@ -126,16 +130,16 @@ def measured(evidence: Evidence, text: str) -> str:
         raise FigureError("it names a record and what to take from it")
     name, what, *filters = words
     if name in ("error", "bound", "run"):
-        found = _verified(evidence, *words)
         form = unit(name, form)
-    elif what.startswith("/"):
-        record = _record(evidence, name)
-        found = None if record is None else (pointer(record, what), False)
-        form = unit(what, form)
+        found = _verified(evidence, *words)
     else:
-        where = dict(map(_pair, filters))
         form = unit(what, form)
-        found = _benchmark(evidence, name, what, where)
+        try:
+            found = _quoted(evidence, name, what, filters)
+        except Absent:
+            if not outdated(evidence, name):
+                raise
+            found = None
     if found is None:
         return unmeasured()
     value, stale = found
@@ -148,10 +152,20 @@ def measured(evidence: Evidence, text: str) -> str:
     )
 
 
-def _benchmark(
-    evidence: Evidence, name: str, what: str, where: dict[str, str]
+def outdated(evidence: Evidence, name: str) -> bool:
+    """Whether a benchmark changed since its record, which may lack what is new."""
+    benchmark = evidence.benchmark(name)
+    return benchmark is not None and bool(benchmark.stale(evidence.root))
+
+
+def _quoted(
+    evidence: Evidence, name: str, what: str, filters: list[str]
 ) -> tuple[Any, bool] | None:
-    """The value of the one measurement that matches, and whether it is stale."""
+    """What a benchmark's record has, and whether it is stale."""
+    if what.startswith("/"):
+        record = _record(evidence, name)
+        return None if record is None else (pointer(record, what), False)
+    where = dict(map(_pair, filters))
     found = select(evidence, name, where, what.partition("/")[0])
     if len(found) > 1:
         raise FigureError(f"{len(found)} measurements match; say more")
@@ -225,7 +239,7 @@ def pointer(record: Mapping[str, Any], path: str) -> Any:
         elif isinstance(found, dict) and key in found:
             found = found[key]
         else:
-            raise FigureError(f"the record has nothing at {path!r}")
+            raise Absent(f"the record has nothing at {path!r}")
     if isinstance(found, dict | list):
         raise FigureError(f"{path} leads to several figures, not to one")
     return found
@@ -248,11 +262,11 @@ def select(
     measurements = record.get(part)
     if not isinstance(measurements, list):
         lists = ", ".join(key for key, value in record.items() if type(value) is list)
-        raise FigureError(f"{part!r} is no list of measurements; there are: {lists}")
+        raise Absent(f"{part!r} is no list of measurements; there are: {lists}")
     known = {key for measurement in measurements for key in measurement}
     for key in (*where, *keys):
         if measurements and key not in known:
-            raise FigureError(
+            raise Absent(
                 f"no measurement has {key!r}; they have: {', '.join(sorted(known))}"
             )
     found = [
@@ -264,7 +278,7 @@ def select(
     kernel = str(where.get("kernel", ""))
     if not found and (not kernel or known_kernel(evidence, measurements, kernel)):
         wanted = " ".join(f"{key}={value}" for key, value in where.items())
-        raise FigureError(f"{name} has no measurement with {wanted or keys}")
+        raise Absent(f"{name} has no measurement with {wanted or keys}")
     return found
 
 
@@ -277,9 +291,7 @@ def known_kernel(
     """
     timed = sorted({str(item.get("kernel")) for item in measurements})
     if kernel not in timed and kernel not in layout.names(evidence.root):
-        raise FigureError(
-            f"there is no kernel {kernel!r}; timed are: {', '.join(timed)}"
-        )
+        raise Absent(f"there is no kernel {kernel!r}; timed are: {', '.join(timed)}")
     return kernel in timed
 
 

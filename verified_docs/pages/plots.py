@@ -17,8 +17,10 @@ from verified_docs.pages.drawing import (
     number,
 )
 from verified_docs.pages.figures import (
+    Absent,
     FigureError,
     known_kernel,
+    outdated,
     pointer,
     render,
     select,
@@ -52,6 +54,18 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
 
 
 def grid(
+    evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
+) -> Grid | None:
+    """What the record has; None if that is nothing yet. Raises FigureError."""
+    try:
+        return _grid(evidence, options, row, column, value)
+    except Absent:
+        if outdated(evidence, options["record"]):
+            return None
+        raise
+
+
+def _grid(
     evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
 ) -> Grid | None:
     """What the record has for the options; None before there is one.
