@@ -2,13 +2,14 @@
 
 import textwrap
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import Page
 
 from tests.machinery.repository import ONLINE, Repository
 
-SCRIPT = Path(__file__).parents[2] / "docs/assets/javascripts/verified.mjs"
+SCRIPTS = Path(__file__).parents[2] / "docs/assets/javascripts"
 ADDRESS = "http://localhost/"  # A clipboard needs a secure context.
 TEXT = """\
 ```python
@@ -56,11 +57,13 @@ def shown(page: Page, tmp_path: Path) -> Page:
     """The text as a page; ROOM is a formula too wide for it."""
     repository = Repository(tmp_path)
     repository.snippet("softmax/online.py", ONLINE.replace("\n", "\r\n").encode())
-    return show(page, repository.page(TEXT.replace("ROOM", " + ".join(["x"] * 200))))
+    return show(
+        page, tmp_path, repository.page(TEXT.replace("ROOM", " + ".join(["x"] * 200)))
+    )
 
 
-def show(page: Page, body: str) -> Page:
-    """The body in the browser, with the script."""
+def show(page: Page, root: Path, body: str) -> Page:
+    """The body in the browser, with the script and the snippets below the root."""
     style = "div.math { overflow-x: auto } .visually-hidden { position: absolute }"
     html = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>t</title>
         <style>{style}</style>{body}<script type="module" src="verified.mjs"></script>
@@ -68,7 +71,13 @@ def show(page: Page, body: str) -> Page:
     page.route(
         f"{ADDRESS}**", lambda route: route.fulfill(body=html, content_type="text/html")
     )
-    page.route(f"{ADDRESS}verified.mjs", lambda route: route.fulfill(path=SCRIPT))
+    for files, folder in (("*.mjs", SCRIPTS), ("snippets/**", root)):
+        page.route(
+            ADDRESS + files,
+            lambda route, _, folder=folder: route.fulfill(
+                path=folder / urlsplit(route.request.url).path[1:]
+            ),
+        )
     page.goto(ADDRESS)
     page.wait_for_selector("button[data-copy]:visible")
     return page
@@ -98,7 +107,7 @@ def test_copying_is_seen_and_said_and_passes(shown: Page) -> None:
 
 
 def test_a_refused_clipboard_is_said(shown: Page) -> None:
-    shown.evaluate("void (navigator.clipboard.writeText = () => Promise.reject())")
+    shown.evaluate("void (navigator.clipboard.write = () => Promise.reject())")
     button = shown.locator("button[data-copy=block]").first
     button.click()
     shown.wait_for_selector("button[data-state=failed]")
@@ -126,7 +135,7 @@ def test_a_step_and_its_line_show_each_other(shown: Page, first: str) -> None:
 
 
 def test_a_step_belongs_to_the_nearest_file(page: Page, tmp_path: Path) -> None:
-    show(page, Repository(tmp_path).page(TWO_FILES))
+    show(page, tmp_path, Repository(tmp_path).page(TWO_FILES))
     marked = """elements => elements.map(
         element => element.closest("figure")?.dataset.snippet ?? "step")"""
     for step, file, count in (

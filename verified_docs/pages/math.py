@@ -30,11 +30,6 @@ RENDER = """
 """
 # What stays on the line of the formula before it: a comma, or the end of a word.
 CLOSING = re.compile(r"[,.;:!?)\]\u2019\u201d\u2026-]+|\w{1,4}\b")
-# How far a part of a formula reaches above and below its line, in its own ems.
-STRUT = re.compile(
-    r'class="katex-strut" style="height:([\d.]+)em;(?:vertical-align:-([\d.]+))?'
-)
-LINE = 1.2  # ems, of KaTeX's stylesheet
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
@@ -118,8 +113,6 @@ class TexTreeprocessor(Treeprocessor):
         element.tag = "div" if display else "var"
         element.set("class", "math")
         element.set("data-search-exclude", "")
-        if display:
-            element.set("style", f"--height: {height(html):g}")
         element.text = self.md.htmlStash.store(html)
         element.tail = tail
 
@@ -129,13 +122,6 @@ class TexTreeprocessor(Treeprocessor):
         opened = (self.site.at((mark + first,)) for mark in ("$", "\\(", "\\["))
         below = (self.site.at((mark,), (first,)) for mark in ("$$", "\\["))
         return next(filter(None, (*opened, *below)), "")
-
-
-def height(html: str) -> float:
-    """Of a display formula, in its own ems: a browser need not lay it out to know."""
-    struts = [(float(total), float(d or 0)) for total, d in STRUT.findall(html)]
-    above, below = max(h - d for h, d in struts), max(d for _, d in struts)
-    return max(LINE, round(above + below, 4))
 
 
 def _source(element: Element) -> str:

@@ -10,14 +10,14 @@ from verified_docs.evidence.status import Evidence
 class Site:
     """The evidence, and the conventions of the pages.
 
-    `languages` are those of fences that hold text of their own. `identifiers` maps a
-    name in Python code to a class of its own, such as m_i to t-m. `lines` are those of
-    the page at hand, as Markdown has them: without front matter.
+    `identifiers` maps a name in Python code to a class of its own, such as m_i to t-m.
+    Of the page at hand, `base` is the way to the root of the site and `lines` are what
+    Markdown has of it: no front matter.
     """
 
     evidence: Evidence
-    languages: list[str] = field(default_factory=list)
     identifiers: Mapping[str, str] = field(default_factory=dict)
+    base: str = "/"
     count: int = 0
     lines: Sequence[str] = ()
 
