@@ -8,14 +8,14 @@ import argparse
 import importlib
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from benchmarks import timing
-from verified_docs.evidence import plugin, records
+from verified_docs import layout
+from verified_docs.evidence import machine, records
 
 COLUMNS = (128, 1024, 4096, 16384, 32768, 131072, 1048576)
 DTYPES = (torch.float32, torch.bfloat16)
@@ -159,13 +159,14 @@ def main() -> int:
     if not torch.cuda.is_available():
         print("benchmarks.softmax: no GPU here; nothing measured", file=sys.stderr)
         return 1
-    environment = plugin.environment()
-    folder = wanted or timing.ROOT / "records" / records.slug(environment.gpu)
+    environment = machine.facts(timing.ROOT)
+    folder = wanted or timing.ROOT / "records" / layout.slug(environment["gpu"])
 
     names = [f"snippets/softmax/{name}.py" for name in (*KERNELS, "gradient")]
     record: dict[str, Any] = {
-        "environment": asdict(environment),
-        "files": {name: timing.sha256(name) for name in names},
+        "format": records.FORMAT,
+        "environment": environment,
+        "manifest": records.hashes(timing.ROOT, names),
         "ceilings": {
             "copy": timing.copy_ceiling(),
             "matmul": timing.matmul_ceiling(),

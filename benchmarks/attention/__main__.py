@@ -17,7 +17,8 @@ from benchmarks import timing
 from benchmarks.attention import decode, forward, fp8, memory, varlen, window
 from benchmarks.attention.run import PARTS, Disagree, Run, stop
 from benchmarks.attention.warm import warm
-from verified_docs.evidence import plugin, records
+from verified_docs import layout
+from verified_docs.evidence import machine
 
 
 def main() -> int:
@@ -37,9 +38,9 @@ def main() -> int:
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         return stop("no GPU here; nothing measured")
-    environment = plugin.environment()
+    environment = machine.facts(timing.ROOT)
     folder = arguments.record
-    folder = folder or timing.ROOT / "records" / records.slug(environment.gpu)
+    folder = folder or timing.ROOT / "records" / layout.slug(environment["gpu"])
     parts = tuple(part for part in PARTS if part in arguments.only)
     try:
         run = Run(folder, environment, parts)

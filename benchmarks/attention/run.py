@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 
 from benchmarks import timing
 from benchmarks.attention import kernels
-from verified_docs.evidence.records import Environment
+from verified_docs.evidence import records
 
 PARTS = tuple(kernels.NAMES)
 
@@ -25,15 +24,16 @@ class Run:
     """The record as it grows; after each shape it is on the disk, marked incomplete."""
 
     def __init__(
-        self, folder: Path, environment: Environment, parts: tuple[str, ...]
+        self, folder: Path, environment: records.Facts, parts: tuple[str, ...]
     ) -> None:
         self.path = folder / "attention.json"
         self.incomplete = folder / "attention.incomplete"
         self.parts = parts
         self.failures: list[str] = []
         self.record: dict[str, Any] = {
-            "environment": asdict(environment),
-            "files": {},
+            "format": records.FORMAT,
+            "environment": environment,
+            "manifest": {},
             "peers": kernels.versions(),
             "ceilings": {},
             **{part: [] for part in PARTS},
@@ -42,7 +42,7 @@ class Run:
         if set(parts) != set(PARTS) and self.path.exists():
             self._join(json.loads(self.path.read_text(encoding="utf-8")))
         for part in parts:
-            self.record["files"] |= hashes(part)
+            self.record["manifest"] |= hashes(part)
 
     def _join(self, old: dict[str, Any]) -> None:
         """Take over the parts of the old record that are not measured now."""
@@ -52,10 +52,10 @@ class Run:
                 raise Disagree(f"the record has another {key}; measure all parts")
         for part in kept:
             for name, sha256 in hashes(part).items():
-                if old["files"].get(name) != sha256:
+                if old["manifest"].get(name) != sha256:
                     raise Disagree(f"{part} was measured of another {name}")
             self.record[part] = old[part]
-            self.record["files"] |= hashes(part)
+            self.record["manifest"] |= hashes(part)
         self.record["ceilings"] = old["ceilings"]
         self.record["refusals"] = [r for r in old["refusals"] if r["part"] in kept]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from markdown import Markdown
 
-from verified_docs.evidence.records import test_hash
+from verified_docs import layout
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages.badges import kind, label
 
@@ -61,37 +61,46 @@ class Repository:
         return path
 
     def snippet(self, name: str, content: str | bytes) -> None:
-        folder, _, file = name.rpartition("/")
-        self.write(f"snippets/{name}", content)
-        self.write(f"tests/snippets/{folder}/test_{file}", f"# tests of {file}\n")
+        self.write(layout.snippet_file(name), content)
+        self.write(layout.test_file(name), f"# tests of {name}\n")
 
-    def entry(self, name: str, gpu: str, **changes: Any) -> dict[str, Any]:
-        folder, _, file = name.rpartition("/")
-        test = f"tests/snippets/{folder}/test_{file}"
+    def entry(self, name: str, **changes: Any) -> dict[str, Any]:
+        """A fresh entry; changes may be of the hashes in its manifest."""
+        files = {
+            "sha256": layout.snippet_file(name),
+            "test_sha256": layout.test_file(name),
+        }
         return {
-            "sha256": sha256(self.root / "snippets" / name),
-            "test": test,
-            "test_sha256": test_hash(self.root, test),
+            "run": "a run",
+            "state": "passed",
+            "failed": [],
+            "manifest": {
+                file: changes.pop(key, sha256(self.root / file))
+                for key, file in files.items()
+            },
             "cases": 12,
-            "skipped": [],
+            "skipped": {},
+            "no_accuracy": "",
             "errors": {
                 "float32": {"error": 1.23e-7, "bound": 4.56e-7, "case": "test_a[<1>]"}
             },
             "output": "cuda: <1e-7>\n",
-            "environment": self.environment(gpu),
         } | changes
 
     def environment(self, gpu: str) -> dict[str, str]:
         keys = ("capability", "driver", "cuda", "torch", "triton", "python")
-        return {"gpu": gpu, "date": "2026-11-21", **{key: f"{key} 1" for key in keys}}
+        facts = {"gpu": gpu, "date": "2026-11-21", "commit": "c0ffee"}
+        return facts | {key: f"{key} 1" for key in keys}
 
     def verify(self, folder: str, gpu: str, **entries: dict[str, Any]) -> None:
         """Record each snippet softmax/<key>.py, with changes to its entry."""
         snippets = {
-            f"softmax/{key}.py": self.entry(f"softmax/{key}.py", gpu, **changes)
+            name: {"torch 1, triton 1": self.entry(name, **changes)}
             for key, changes in entries.items()
+            for name in (f"softmax/{key}.py",)
         }
-        text = json.dumps({"snippets": snippets})
+        runs = {"a run": self.environment(gpu)}
+        text = json.dumps({"format": 2, "runs": runs, "snippets": snippets})
         self.write(f"{folder}/verification.json", text)
 
     def interpret(self, **entries: dict[str, Any]) -> None:
@@ -101,11 +110,12 @@ class Repository:
             ".cache/interpreter.json", (self.root / "x/verification.json").read_bytes()
         )
 
-    def measure(self, measurements: list[dict[str, Any]], gpu: str = "h200") -> None:
+    def measure(self, measurements: list[dict[str, Any]]) -> None:
         """Record a benchmark called softmax."""
         record = {
+            "format": 2,
             "environment": self.environment("NVIDIA H200"),
-            "files": {
+            "manifest": {
                 f"snippets/softmax/{name}.py": sha256(
                     self.root / f"snippets/softmax/{name}.py"
                 )
@@ -114,7 +124,7 @@ class Repository:
             "ceilings": {"copy": 4.25e12},
             "measurements": measurements,
         }
-        self.write(f"records/{gpu}/softmax.json", json.dumps(record))
+        self.write("records/nvidia-h200/softmax.json", json.dumps(record))
 
     def evidence(self, gpu: str = "") -> Evidence:
         return Evidence(self.root, gpu)

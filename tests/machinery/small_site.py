@@ -1,7 +1,6 @@
 """A small sound site, for tests that plant a fault in it."""
 
 import functools
-import hashlib
 import json
 import os
 import shutil
@@ -10,6 +9,7 @@ from pathlib import Path
 from mkdocs.commands.build import build as mkdocs_build
 from mkdocs.config import load_config
 
+from verified_docs import layout
 from verified_docs.check import Finding, findings
 from verified_docs.evidence import records
 
@@ -159,11 +159,11 @@ $ python snippets/part/one.py
 > --8<-- "part/two.py"
 > ```
 
-It takes {measured: bench seconds kernel=part/two.py n=4 | us} on this machine,
+It takes {measured: part seconds kernel=part/two.py n=4 | us} on this machine,
 at {stated: 4.8 TB/s | a datasheet}.
 
 ```measurements
-record: bench
+record: part
 rows: kernel
 columns: n
 value: seconds
@@ -194,10 +194,6 @@ ENVIRONMENT = {
     "python": "3",
     "date": "2026-01-01",
 }
-
-
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def write(root: Path) -> None:
@@ -231,24 +227,30 @@ def record(root: Path, gpu: str = GPU, *names: str) -> None:
     folder = root / "records" / gpu
     entries = {}
     for name in names or ("part/one.py", "part/two.py"):
-        test = f"tests/snippets/part/test_{Path(name).name}"
-        entries[name] = records.Entry(
-            sha256=digest(root / "snippets" / name),
-            test=test,
-            test_sha256=digest(root / test),
+        entry = records.Entry(
+            run="a run",
+            state="passed",
+            failed=[],
+            manifest=records.hashes(
+                root, [layout.snippet_file(name), layout.test_file(name)]
+            ),
             cases=3,
-            skipped=[],
+            skipped={},
+            no_accuracy="",
             errors={"float32": records.Error(1e-7, 2e-7, "test_double")},
             output="twice 2 is 4\n",
-            environment=records.Environment(**ENVIRONMENT),
         )
-    records.save(records.Verification(folder / "verification.json", entries))
-    bench = {
-        "environment": ENVIRONMENT,
-        "files": {"snippets/part/two.py": digest(root / "snippets/part/two.py")},
+        entries[name] = {"torch 1, triton 1": entry}
+    facts = ENVIRONMENT | ({} if gpu == GPU else {"gpu": gpu})
+    verification = folder / "verification.json"
+    records.save(records.Verification(verification, {"a run": facts}, entries))
+    part = {
+        "format": records.FORMAT,
+        "environment": facts,
+        "manifest": records.hashes(root, ["snippets/part/two.py"]),
         "measurements": [{"kernel": "part/two.py", "n": 4, "seconds": 1.5e-06}],
     }
-    (folder / "bench.json").write_text(json.dumps(bench, indent=2))
+    (folder / "part.json").write_text(json.dumps(part, indent=2))
 
 
 def build(root: Path) -> None:

@@ -25,9 +25,8 @@ from benchmarks.attention.measure import Wrong, check_rows, first
 from benchmarks.attention.run import PARTS, Disagree, Run, hashes
 from tests.machinery.repository import ROOT
 from verified_docs.evidence import records
-from verified_docs.evidence.records import Environment
 
-ENVIRONMENT = Environment("NVIDIA H200", *(f"{n}" for n in range(7)))
+ENVIRONMENT = {"gpu": "NVIDIA H200", "date": "2026-11-21"}
 Tensor = torch.Tensor
 
 
@@ -362,19 +361,19 @@ def test_a_part_joins_the_record(tmp_path: Path) -> None:
     assert run.record["decode"] == []
     assert run.record["refusals"] == [{"part": "forward"}]
     assert run.record["ceilings"] == {"copy": 1.0, "matmul": 2.0}
-    assert run.record["files"] == hashes("forward") | hashes("decode")
+    assert run.record["manifest"] == hashes("forward") | hashes("decode")
     assert run.finish() == 0
     assert records.load_benchmark(run.path).stale(ROOT) == []
 
 
 def test_a_part_does_not_join_what_does_not_agree(tmp_path: Path) -> None:
     old_record(tmp_path)
-    other = Environment("NVIDIA H100", *(f"{n}" for n in range(7)))
+    other = ENVIRONMENT | {"driver": "1"}
     with pytest.raises(Disagree, match="another environment"):
         Run(tmp_path, other, ("decode",))
     known = hashes("forward") | hashes("decode")
     changed = hashes("forward").keys() - hashes("decode").keys()
-    old_record(tmp_path, files=known | dict.fromkeys(changed, "0"))
+    old_record(tmp_path, manifest=known | dict.fromkeys(changed, "0"))
     with pytest.raises(Disagree, match="forward was measured of another snippets/"):
         Run(tmp_path, ENVIRONMENT, ("decode",))
     # What is measured now may have changed.

@@ -69,7 +69,7 @@ IN_PAGES = [
     ("error", "It is off by 0.01.", "0.01", "typed-in measurement 'off by 0.01"),
     ("drawn", "<svg role='img' aria-label='a'><text>9 ms</text></svg>", "9 ms", "9 ms"),
     ("in a note", "!!! note\n\n    After 5 ns.", "5 ns", "typed-in measurement '5 ns"),
-    ("titled plot", "```plot\nrecord: bench\nx: n\ny: seconds\nseries: kernel\n"
+    ("titled plot", "```plot\nrecord: part\nx: n\ny: seconds\nseries: kernel\n"
      "title: 8 ms\n```", "title: 8 ms", "typed-in measurement '8 ms' in a plot"),
 ]  # fmt: skip
 # Markdown that looks wrong and is not.

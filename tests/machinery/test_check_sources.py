@@ -12,7 +12,7 @@ from verified_docs.check import Weight
 ONE = "snippets/part/one.py"
 TWO = "snippets/part/two.py"
 RECORD = f"records/{small_site.GPU}/verification.json"
-BENCH = f"records/{small_site.GPU}/bench.json"
+BENCH = f"records/{small_site.GPU}/part.json"
 # Edits of the markers of a snippet: (name, old, new, where in the new file, reason).
 MARKERS = [
     ("no end", "# --8<-- [end:demo]", "", "[start:demo]", "has no [end:demo] after it"),
@@ -106,7 +106,7 @@ def test_a_test_module_without_tests(site):
 def test_tests_of_no_snippet(site):
     shutil.copy(site / "tests/snippets/part/test_one.py",
                 site / "tests/snippets/part/test_gone.py")  # fmt: skip
-    matches(site, "part/test_gone.py:1: there is no snippet snippets/part/gone.py for")
+    matches(site, "part/test_gone.py:1: no snippet has these tests")
 
 
 def test_a_page_outside_the_navigation(site):
@@ -133,12 +133,12 @@ def test_a_line_changed_in_a_snippet(site):
     assert "the block is not part/one.py:kernel: line 3 is" in found
     assert "the download of part/one.py is not the file" in found
     assert "the block is not the difference of part/one.py:kernel and" in found
-    assert f"{ONE}:1: stale: it or its tests changed" in found
+    assert f"{ONE}:1: stale on Test GPU: {ONE}" in found
 
 
 def test_a_stale_benchmark_and_its_figures(site):
     entry = json.loads((site / BENCH).read_text())
-    entry["files"]["snippets/part/two.py"] = "0" * 64
+    entry["manifest"]["snippets/part/two.py"] = "0" * 64
     (site / BENCH).write_text(json.dumps(entry, indent=2))
     small_site.build(site)
     found = small_site.found(site)
@@ -166,8 +166,8 @@ def test_a_figure_not_yet_measured(site):
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
-        ('"error": 1e-07', '"error": 3e-07', "error 3e-07 is beyond its bound 2e-07"),
-        ('"cases": 3', '"cases": 0', "no case passed on test-gpu"),
+        ('"error": 1e-07', '"error": 3e-07', "is 3e-07, which is not in 0 to 2e-07"),
+        ('"cases": 3', '"cases": 0', "passed, though cases failed or none ran"),
     ],
 )
 def test_a_record_that_proves_nothing(site, old, new, reason):
@@ -180,9 +180,10 @@ def test_a_record_that_proves_nothing(site, old, new, reason):
 def test_a_record_of_a_snippet_that_is_gone(site):
     text = (site / RECORD).read_text()
     record = json.loads(text)
-    record["snippets"]["part/gone.py"] = record["snippets"]["part/one.py"]
+    text = json.dumps(record["snippets"]["part/one.py"]).replace("one.py", "gone.py")
+    record["snippets"]["part/gone.py"] = json.loads(text)
     (site / RECORD).write_text(json.dumps(record, indent=2))
-    matches(site, "record of part/gone.py, which is no snippet [WARNING]")
+    matches(site, "record of part/gone.py, which is no snippet [RECORD]")
 
 
 def test_the_quoted_gpu_has_no_records(site):

@@ -29,7 +29,7 @@ MEASUREMENTS: list[dict[str, Any]] = [
 def repository(tmp_path: Path) -> Repository:
     repository = Repository(tmp_path)
     repository.measure(MEASUREMENTS)
-    repository.verify("records/h200", "NVIDIA H200", online={})
+    repository.verify("records/nvidia-h200", "NVIDIA H200", online={})
     return repository
 
 
@@ -70,8 +70,9 @@ def measured(repository: Repository, text: str) -> str:
 def test_a_figure_says_where_it_is_from(repository: Repository) -> None:
     query = "softmax f kernel=softmax/online.py cols=4096 dtype=float32"
     assert measured(repository, f"{query} | percent") == (
-        '<data class="measured" value="0.973" data-source="records/h200/softmax.json '
-        'f kernel=softmax/online.py cols=4096 dtype=float32" '
+        '<data class="measured" value="0.973" '
+        'data-source="records/nvidia-h200/softmax.json f '
+        'kernel=softmax/online.py cols=4096 dtype=float32" '
         'title="Measured on NVIDIA H200">97\u00a0%</data>'
     )
     assert ">4.25\u00a0TB/s<" in measured(repository, "softmax /ceilings/copy | TB/s")
@@ -93,7 +94,7 @@ def test_a_path_leads_into_the_measurement(repository: Repository) -> None:
 
 
 def test_a_figure_of_another_list_of_the_record(repository: Repository) -> None:
-    path = repository.root / "records/h200/softmax.json"
+    path = repository.root / "records/nvidia-h200/softmax.json"
     record = json.loads(path.read_text())
     record["masked"] = [
         {"kernel": "softmax/online.py", "causal": causal, "f": f}
@@ -109,8 +110,8 @@ def test_a_figure_of_another_list_of_the_record(repository: Repository) -> None:
     with pytest.raises(FigureError, match="no measurement has 'cols'; they have: caus"):
         measured(repository, f"{query} cols=4096")
     assert measured(repository, "softmax f part=unmasked") == figures.unmeasured()
-    with pytest.raises(FigureError, match="'files' is no list of measurements"):
-        measured(repository, "softmax f part=files")
+    with pytest.raises(FigureError, match="'manifest' is no list of measurements"):
+        measured(repository, "softmax f part=manifest")
 
 
 def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:

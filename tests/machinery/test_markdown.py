@@ -149,18 +149,20 @@ def test_output_is_what_was_recorded(repository: Repository) -> None:
     page = repository.page(fence)
     assert blocks(page) == ["cpu: ω <1>\n"]
     assert "interpreter, on the CPU" in page
-    repository.verify("records/h200", "NVIDIA H200", online={})
+    repository.verify("records/nvidia-h200", "NVIDIA H200", online={})
     page = repository.page(fence)
     assert blocks(page) == ["cuda: <1e-7>\n"]
     assert "on NVIDIA H200<" in page
-    repository.verify("records/h200", "NVIDIA H200", online={"sha256": "0" * 64})
+    repository.verify("records/nvidia-h200", "NVIDIA H200", online={"sha256": "0" * 64})
     repository.interpret()
     assert "on NVIDIA H200 (stale: the file has changed" in repository.page(fence)
 
 
 def test_a_table_of_all_snippets(repository: Repository) -> None:
-    repository.verify("records/h200", "NVIDIA H200", online={"skipped": ["a: b"]})
-    repository.verify("records/l4", "NVIDIA L4", three_pass={"sha256": "0" * 64})
+    repository.verify(
+        "records/nvidia-h200", "NVIDIA H200", online={"skipped": {"a": "b"}}
+    )
+    repository.verify("records/nvidia-l4", "NVIDIA L4", three_pass={"sha256": "0" * 64})
     page = repository.page("```verification\n```\n\n{verified: summary}.")
     text = re.sub(r"<br>|\s+", " ", page)
     heads = re.findall(r'<th scope="col">([^<]*)</th>', page)
@@ -245,8 +247,10 @@ def test_what_stops_the_build(
 
 
 def test_a_broken_record_stops_the_build_and_is_named(repository: Repository) -> None:
-    repository.write("records/h200/verification.json", '{"snippets": {"softmax')
-    with pytest.raises(PageError, match=r"records/h200/verification\.json: not JSON"):
+    repository.write("records/nvidia-h200/verification.json", '{"snippets": {"softmax')
+    with pytest.raises(
+        PageError, match=r"records/nvidia-h200/verification\.json: not JSON"
+    ):
         repository.page(INCLUDE)
 
 

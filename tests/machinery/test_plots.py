@@ -319,7 +319,7 @@ def test_more_lines_than_markers_are_refused(repository: Repository) -> None:
 def test_a_record_may_have_further_lists_of_measurements(
     repository: Repository,
 ) -> None:
-    path = repository.root / "records/h200/softmax.json"
+    path = repository.root / "records/nvidia-h200/softmax.json"
     record = json.loads(path.read_text())
     record["backward"] = [
         item | {"fraction_of_copy": 0.25} for item in record["measurements"]

@@ -19,7 +19,7 @@ PRELOAD = [
 ]
 COPIED = ["snippets", "tests/harness", "tests/snippets", "verified_docs"]
 FILES = [
-    "pyproject.toml",
+    "pytest.ini",
     "tests/__init__.py",
     "tests/conftest.py",
     "tests/mutants/__init__.py",

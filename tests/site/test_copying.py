@@ -7,9 +7,10 @@ from playwright.sync_api import Page
 
 from tests.site.server import SITE
 from tests.site.visit import Visit, alive
+from verified_docs import layout
 from verified_docs.code import snippets
 
-SNIPPETS = Path(__file__).parents[2] / "snippets"
+ROOT = Path(__file__).parents[2]
 ALONE = Path(__file__).with_name("alone.py")
 
 # Press every copy button and read the clipboard each time: [data of the figure, text,
@@ -44,8 +45,8 @@ def test_copy_buttons(visit: Visit) -> None:
     for figure, text, action, copied in visit.page.evaluate(PRESS_ALL):
         if name := figure.get("snippet"):
             section = figure["section"]
-            _, shown = snippets.resolve(SNIPPETS, f"{name}:{section}".rstrip(":"))
-            file = (SNIPPETS / name).read_bytes().decode()
+            _, shown = snippets.resolve(ROOT, f"{name}:{section}".rstrip(":"))
+            file = (ROOT / "snippets" / name).read_bytes().decode()
             assert copied == {"block": shown.text, "file": file}[action], name
         elif figure.get("language") == "console":
             lines = text.splitlines(keepends=True)
@@ -70,14 +71,14 @@ def test_download_is_the_file(page: Page, address: str) -> None:
     with page.expect_download() as download:
         link.click()
     assert download.value.suggested_filename == "online.py"
-    file = SNIPPETS / "softmax/online.py"
+    file = ROOT / "snippets/softmax/online.py"
     assert Path(download.value.path()).read_bytes() == file.read_bytes()
 
 
 def test_every_snippet_is_a_file_of_the_site_and_in_the_zip() -> None:
     with ZipFile(SITE / "snippets.zip") as archive:
         assert "MIT License" in archive.read("LICENSE").decode()
-        for name in snippets.names(SNIPPETS):
-            data = (SNIPPETS / name).read_bytes()
+        for name in layout.names(ROOT):
+            data = (ROOT / "snippets" / name).read_bytes()
             assert (SITE / "snippets" / name).read_bytes() == data
             assert archive.read(f"snippets/{name}") == data

@@ -9,7 +9,7 @@ from tests.site.server import pages, read
 from tests.site.visit import DESKTOP, PHONE, Visit
 
 WEIGHT = 250_000  # bytes over the wire, everything that a first visit fetches
-SIGNS = {f'"{sign}" / ""' for sign in "✓↻○?✗"}
+SIGNS = {f'"{sign}" / ""' for sign in "✓↻○?!✗"}
 SEEN = Path(__file__).with_name("seen.js").read_text(encoding="utf-8")
 
 

@@ -135,6 +135,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     return result
 
 
+def pytest_assertion_pass() -> None:
+    """A test whose assert held has checked something."""
+    plugin.checked()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip what needs a GPU where there is none."""
     if item.get_closest_marker("gpu") and not torch.cuda.is_available():

@@ -6,13 +6,12 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from verified_docs import layout
 from verified_docs.check.dom import Node, parse
 from verified_docs.check.prose import short
 from verified_docs.check.site import Finding, Page, Site, Source, Weight
 from verified_docs.code.snippets import Snippet, SnippetError, difference
-from verified_docs.evidence import records
 from verified_docs.pages import badges
 
 PREFORMATTED = ("pre", "textarea", "xmp", "listing", "plaintext")
@@ -190,14 +189,15 @@ def output(site: Site, page: Page, frame: Node, text: str) -> Iterator[Finding]:
     verification = (
         site.evidence.interpreter if local else site.evidence.verification.get(folder)
     )
-    entry = verification.snippets.get(name) if verification else None
-    if verification is None or entry is None:
+    known = verification.snippets.get(name, {}) if verification else {}
+    printed = [entry.output.rstrip("\n") + "\n" for entry in known.values()]
+    if not printed:
         reason = f"output of {name}, which no record of {folder or 'any run'} has"
         yield page.fault(frame, reason, *where)
-    elif text != entry.output.rstrip("\n") + "\n":
+    elif text not in printed:
         reason = f"the output of {name} is not that of the record of {folder}: "
-        yield page.fault(frame, reason + differs(text, entry.output), *where)
-    elif local or verification.state(site.root, name) is not records.State.FRESH:
+        yield page.fault(frame, reason + differs(text, printed[-1]), *where)
+    elif folder not in [run.folder for run in site.evidence.runs(name) if run.fresh]:
         what = "that of the interpreter" if local else "stale"
         reason = f"the output of {name} is {what}"
         yield page.fault(frame, reason, *where, weight=Weight.RECORD)
@@ -235,15 +235,12 @@ def known(site: Site, command: str, commands: set[str]) -> bool:
     """Does README list this command, or a test run it?"""
     runs = RUNS.fullmatch(command)
     if runs:
-        return runs[1] in site.snippets and mirrored(site, runs[1]).is_file()
+        return (
+            runs[1] in site.snippets
+            and (site.root / layout.test_file(runs[1])).is_file()
+        )
     quoted = re.compile(rf"""(["'`]){re.escape(command)}\1""")
     return command in commands or any(map(quoted.search, test_texts(site)))
-
-
-def mirrored(site: Site, name: str) -> Path:
-    """The test module of a snippet."""
-    path = site.root / "tests" / "snippets" / name
-    return path.with_name(f"test_{path.name}")
 
 
 def test_texts(site: Site) -> Iterator[str]:

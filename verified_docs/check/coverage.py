@@ -3,11 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from verified_docs.check.code import Shown, mirrored
+from verified_docs import layout
+from verified_docs.check.code import Shown
 from verified_docs.check.site import EXTENSION, Finding, Site, Weight
 from verified_docs.code.snippets import Snippet, SnippetError
 from verified_docs.evidence import records
-from verified_docs.evidence.records import RecordError, State
+from verified_docs.evidence.records import RecordError
 
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
 
@@ -56,7 +57,7 @@ def line_ends(snippet: Snippet) -> Iterator[Finding]:
 
 def tested(site: Site, name: str) -> Iterator[Finding]:
     """Every snippet has a mirrored test module, with a test in it."""
-    test = mirrored(site, name)
+    test = site.root / layout.test_file(name)
     if not test.is_file():
         reason = f"there is no mirrored test module {site.relative(test)}"
         yield Finding(f"snippets/{name}", 1, reason)
@@ -66,21 +67,18 @@ def tested(site: Site, name: str) -> Iterator[Finding]:
 
 def orphans(site: Site) -> Iterator[Finding]:
     """Every test module mirrors a snippet."""
-    folder = site.root / "tests" / "snippets"
-    for path in sorted(folder.rglob("test_*.py")):
-        name = path.relative_to(folder)
-        name = name.with_name(name.name.removeprefix("test_"))
-        if name.as_posix() not in site.snippets:
-            reason = f"there is no snippet snippets/{name.as_posix()} for these tests"
-            yield Finding(site.relative(path), 1, reason)
+    tested = layout.tested_by(site.root)
+    for path in sorted((site.root / layout.TESTS).rglob("test_*.py")):
+        if (test := site.relative(path)) not in tested:
+            yield Finding(test, 1, "no snippet has these tests")
 
 
 def unreadable(site: Site) -> Iterator[Finding]:
     """Every record can be read."""
     paths = sorted((site.root / "records").glob("*/*.json"))
-    for path in [*paths, site.root / records.INTERPRETER]:
+    for path in [*paths, site.root / layout.INTERPRETER]:
         try:
-            if path.name == records.VERIFICATION or path not in paths:
+            if path.name == layout.VERIFICATION or path not in paths:
                 records.load(path)
             else:
                 records.load_benchmark(path)
@@ -101,36 +99,17 @@ def unreadable(site: Site) -> Iterator[Finding]:
 
 def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
     """A fresh record on some GPU; a warning where GPUs disagree."""
-    path = f"snippets/{snippet.name}"
-    states = {
-        gpu: verification.state(site.root, snippet.name)
-        for gpu, verification in site.evidence.verification.items()
-    }
-    fresh = [gpu for gpu, state in states.items() if state is State.FRESH]
-    stale = [gpu for gpu, state in states.items() if state is State.STALE]
-    missing = [gpu for gpu, state in states.items() if state is State.MISSING]
-    if not fresh and stale:
-        reason = f"stale: it or its tests changed since the run on {', '.join(stale)}"
-        yield Finding(path, 1, f"{reason}; run `make gpu`", Weight.RECORD)
-    elif not fresh:
+    path = layout.snippet_file(snippet.name)
+    status = site.evidence.status(snippet.name)
+    weight = Weight.WARNING if status.state == "verified" else Weight.RECORD
+    for run in status.runs:
+        if not run.fresh:
+            why = ", ".join(run.changed or run.entry.failed)
+            yield Finding(path, 1, f"{run.state} on {run.gpu}: {why}", weight)
+    for gpu in status.untried:
+        yield Finding(path, 1, f"not run on {gpu}", Weight.WARNING)
+    if not status.runs:
         yield Finding(path, 1, "no GPU has a record of it", Weight.RECORD)
-    else:
-        for gpus, what in ((missing, "failed or was not run"), (stale, "is stale")):
-            if gpus:
-                reason = f"verified on {', '.join(fresh)}, but {what} on "
-                yield Finding(path, 1, reason + ", ".join(gpus), Weight.WARNING)
-    for gpu, verification in site.evidence.verification.items():
-        entry = verification.snippets.get(snippet.name)
-        file = site.relative(verification.path)
-        if entry is None:
-            continue
-        line = line_in(site, file, f'"{snippet.name}"')
-        if entry.cases < 1:
-            yield Finding(file, line, f"{snippet.name}: no case passed on {gpu}")
-        for dtype, found in entry.errors.items():
-            if not found.error <= found.bound:
-                reason = f"{snippet.name}: the {dtype} error {found.error:g} is beyond "
-                yield Finding(file, line, f"{reason}its bound {found.bound:g}")
 
 
 def measured(site: Site) -> Iterator[Finding]:
@@ -148,7 +127,7 @@ def measured(site: Site) -> Iterator[Finding]:
             if name not in site.snippets:
                 line = line_in(site, file, f'"{name}"')
                 reason = f"record of {name}, which is no snippet"
-                yield Finding(file, line, reason, Weight.WARNING)
+                yield Finding(file, line, reason, Weight.RECORD)
 
 
 def line_in(site: Site, path: str, text: str) -> int:

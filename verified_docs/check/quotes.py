@@ -1,6 +1,5 @@
 """Figures on the pages: each is what its record says now."""
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -79,7 +78,7 @@ def figure(site: Site, page: Page, node: Node, line: int | None) -> Iterator[Fin
         yield page.at(line, node, reason)
         return
     try:
-        value = look_up(json.loads(file.read_text(encoding="utf-8")), key)
+        value = look_up(site.evidence.data(file.stem) or {}, key)
     except (ValueError, IndexError):
         value = None
     if value is None:

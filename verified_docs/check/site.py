@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from verified_docs import layout
 from verified_docs.check.dom import Node, parse
 from verified_docs.code import snippets
 from verified_docs.evidence import records
@@ -362,11 +363,10 @@ class Site:
     @functools.cached_property
     def snippets(self) -> dict[str, snippets.Snippet | snippets.SnippetError]:
         """Every snippet by name, or what is wrong with it."""
-        folder = self.root / "snippets"
         found: dict[str, snippets.Snippet | snippets.SnippetError] = {}
-        for name in snippets.names(folder):
+        for name in layout.names(self.root):
             try:
-                found[name] = snippets.load(folder, name)
+                found[name] = snippets.load(self.root, name)
             except snippets.SnippetError as error:
                 found[name] = error
         return found

@@ -1,15 +1,15 @@
-"""`python -m verified_docs.code.archive ZIP`: all snippets in a file, with the licence."""
+"""`python -m verified_docs.code.archive ZIP`: all snippets and the licence."""
 
 import sys
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from verified_docs.code import snippets
+from verified_docs import layout
 
 
 def write(path: Path, root: Path = Path()) -> None:
     """The same bytes for the same files, whenever and wherever they were written."""
-    names = (f"snippets/{name}" for name in snippets.names(root / "snippets"))
+    names = map(layout.snippet_file, layout.names(root))
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for name in ("LICENSE", *names):
             archive.writestr(ZipInfo(name), (root / name).read_bytes(), ZIP_DEFLATED)

@@ -6,29 +6,24 @@ ends are shown as newlines; the SHA-256 is of the bytes of the file.
 
 import difflib
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from verified_docs import layout
 from verified_docs.code import sections
 from verified_docs.code.sections import Section, SnippetError
 
 __all__ = [
-    "INCLUDE",
     "Section",
     "Snippet",
     "SnippetError",
     "difference",
     "hunks",
     "load",
-    "load_all",
-    "names",
     "parse",
     "resolve",
 ]
-
-INCLUDE = re.compile(r'--8<-- "([^"\s]+)"')
 
 
 @dataclass(frozen=True)
@@ -63,28 +58,14 @@ class Snippet:
         return self.sections[name]
 
 
-def names(root: Path) -> list[str]:
-    """The names of all snippets below the folder, sorted."""
-    return sorted(
-        path.relative_to(root).as_posix()
-        for path in root.rglob("*.py")
-        if "__pycache__" not in path.parts
-    )
-
-
 def load(root: Path, name: str) -> Snippet:
     """Read and parse a snippet. Raises SnippetError, also where there is none."""
-    path = root / name
-    if name not in names(root):
-        near = difflib.get_close_matches(name, names(root), n=1)
+    path = root / layout.snippet_file(name)
+    if name not in (known := layout.names(root)):
+        near = difflib.get_close_matches(name, known, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
         raise SnippetError(path, 1, f"there is no such snippet{hint}")
     return parse(name, path.read_bytes(), path)
-
-
-def load_all(root: Path) -> dict[str, Snippet]:
-    """All snippets below the folder, by name. Raises the first SnippetError."""
-    return {name: load(root, name) for name in names(root)}
 
 
 def resolve(root: Path, reference: str) -> tuple[Snippet, Section]:

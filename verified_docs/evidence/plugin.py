@@ -1,33 +1,32 @@
 """The pytest plugin that writes down what the tests of the snippets showed.
 
-`tests/snippets/<part>/test_<name>.py` mirrors `snippets/<part>/<name>.py`. The plugin
-adds one test to each such module: `demo` runs the snippet as a reader would, and keeps
-what it prints. A snippet whose module ran whole and passed is recorded, at once:
+It adds one test to each module that mirrors a snippet: `demo` runs the snippet as a
+reader would, and keeps what it prints. At its end, a session records its modules:
 
-- with `--record [DIR]`, on a GPU, in DIR/verification.json;
+- with `--record FILE`, on a GPU, in the file that `make gpu` has begun;
 - under Triton's interpreter, always, in .cache/interpreter.json.
 
-A snippet whose module failed, or was started and not finished, loses its entry, and so
-does one whose file changed meanwhile. The entries of snippets that were not run stay.
+A session that ran only some of a module's tests, or was interrupted, shows too little
+to be recorded. An expected failure is a failure, and a test that checks nothing counts
+as skipped.
 """
 
 import hashlib
-import os
-import platform
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from verified_docs.evidence import records
+from verified_docs import languages, layout
+from verified_docs.evidence import machine, manifest, records
 
 DEMO_SECONDS = 300
 LEFT_OUT = ("demo", "leaves_tensors")
+CHOICES = ("keyword", "markexpr", "deselect", "lf", "stepwise", "thin")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,11 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("verified_docs")
     group.addoption(
         "--record",
-        nargs="?",
-        const="",
-        default=None,
-        metavar="DIR",
-        help="record what passes on this GPU; DIR defaults to records/<gpu>",
+        type=Path,
+        metavar="FILE",
+        help="record what is seen on this GPU; `make gpu` begins the file",
     )
     group.addoption(
         "--thin",
@@ -63,109 +60,34 @@ def pytest_configure(config: pytest.Config) -> None:
         "demo: runs the snippet as a reader would",
     ):
         config.addinivalue_line("markers", marker)
-    config.pluginmanager.register(Collector(config.rootpath), "snippet_collector")
-    if hasattr(config, "workerinput"):
+    config.pluginmanager.register(Judge(config.rootpath), "snippet_judge")
+    file: Path | None = config.getoption("record")
+    if hasattr(config, "workerinput") or (file is None and machine.gpu_name()):
         return
-    path = _record_path(config)
-    if path is not None:
-        config.pluginmanager.register(
-            Recorder(config.rootpath, path), "snippet_recorder"
-        )
-
-
-def _record_path(config: pytest.Config) -> Path | None:
-    """Where to record, if at all."""
-    wanted: str | None = config.getoption("record")
-    if config.getoption("thin"):
-        if wanted is not None:
-            raise pytest.UsageError(
-                "--record and --thin exclude each other: a thinned run shows too little"
-            )
-        return None
-    gpu = gpu_name()
-    if wanted is None:
-        return None if gpu else config.rootpath / records.INTERPRETER
-    if not gpu:
-        raise pytest.UsageError(
-            "--record (make gpu) needs a GPU, and torch sees none here, or "
-            "TRITON_INTERPRET is set. Without a GPU, make test runs the same tests "
-            "under Triton's interpreter."
-        )
-    folder = config.rootpath / (wanted or f"records/{records.slug(gpu)}")
-    if folder.suffix == ".py" or (config.rootpath / "tests") in [
-        folder,
-        *folder.parents,
-    ]:
-        raise pytest.UsageError(
-            f"--record would write into {wanted}, which holds tests: "
-            "name the tests first, or write --record=DIR"
-        )
-    return folder / records.VERIFICATION
-
-
-def gpu_name() -> str | None:
-    """The GPU that kernels run on; None under the interpreter."""
-    if os.environ.get("TRITON_INTERPRET", "0") == "1":
-        return None
-    import torch
-
-    return torch.cuda.get_device_name() if torch.cuda.is_available() else None
-
-
-def environment() -> records.Environment:
-    """Where the tests run, now."""
-    gpu, capability, driver, cuda = gpu_name(), "", "", ""
-    if gpu:
-        import torch
-
-        capability = ".".join(map(str, torch.cuda.get_device_capability()))
-        cuda = str(torch.version.cuda)
-        driver = _driver()
-    return records.Environment(
-        gpu=gpu or "",
-        capability=capability,
-        driver=driver,
-        cuda=cuda,
-        torch=_version("torch"),
-        triton=_version("triton"),
-        python=platform.python_version(),
-        date=datetime.now(UTC).strftime("%Y-%m-%d"),
-    )
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "unknown"
-
-
-def _driver() -> str:
-    query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    try:
-        answer = subprocess.run(query, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return answer.stdout.splitlines()[0].strip()
+    config.pluginmanager.register(Recorder(config, file), "snippet_recorder")
 
 
 # What a running test measures.
 
 _item: pytest.Item | None = None
+_checked = False
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember which test runs, for what it measures."""
-    global _item
-    _item = item
+def checked() -> None:
+    """Note that the running test has checked something."""
+    global _checked
+    _checked = True
 
 
 def record_accuracy(dtype: str, error: float, bound: float) -> None:
     """Keep an error that the running test measured, and the bound it was held to.
 
-    Of each dtype, the largest error of a test is kept.
+    Of each dtype, the largest error of a test is kept. Raises AssertionError for an
+    error that is not from 0 to the bound.
     """
+    if not 0 <= error <= bound < float("inf"):
+        raise AssertionError(f"the error {error} is not in 0 to {bound}")
+    checked()
     if _item is None:
         return
     for index, (name, value) in enumerate(_item.user_properties):
@@ -179,31 +101,19 @@ def record_accuracy(dtype: str, error: float, bound: float) -> None:
 # What is collected: the mirrored modules, each with its demo.
 
 
-def snippet_of(test: str) -> str | None:
-    """The snippet that a test module mirrors.
-
-    `tests/snippets/softmax/test_online.py` -> `softmax/online.py`; None for any other
-    file.
-    """
-    path = Path(test)
-    if path.parts[:2] != ("tests", "snippets") or not path.name.startswith("test_"):
-        return None
-    mirrored = path.relative_to("tests/snippets")
-    return mirrored.with_name(mirrored.name.removeprefix("test_")).as_posix()
-
-
 class Demo(pytest.Item):
-    """Runs one snippet on its own, as `python snippets/<part>/<name>.py` would."""
+    """Runs one snippet on its own, as a reader would."""
 
-    def __init__(self, snippet: Path, **kwargs: object) -> None:
+    def __init__(self, snippet: str, **kwargs: object) -> None:
         super().__init__(**kwargs)  # type: ignore[arg-type]
         self.snippet = snippet
         self.add_marker("demo")
 
     def runtest(self) -> None:
         """Keep what the snippet prints; fail if it fails or prints nothing."""
+        command = languages.language(self.snippet).command
         run = subprocess.run(
-            [sys.executable, str(self.snippet)],
+            [*command, layout.snippet_file(self.snippet)],
             cwd=self.config.rootpath,
             capture_output=True,
             encoding="utf-8",
@@ -213,15 +123,20 @@ class Demo(pytest.Item):
             raise DemoFailed(f"exit status {run.returncode}\n{run.stderr}")
         if not run.stdout.strip():
             raise DemoFailed("it prints nothing")
+        checked()
         self.user_properties.append(("output", run.stdout))
+        module: Any = self.parent
+        declared = getattr(module.obj, "NO_ACCURACY", "")
+        self.user_properties.append(("no_accuracy", declared))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> str:  # type: ignore[override]
         """The snippet's own words."""
-        return f"python {self.snippet}: {excinfo.value}"
+        return f"{layout.snippet_file(self.snippet)}: {excinfo.value}"
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """The snippet, from its first line."""
-        return self.config.rootpath / self.snippet, 0, f"python {self.snippet}"
+        name = layout.snippet_file(self.snippet)
+        return self.config.rootpath / name, 0, f"demo of {name}"
 
 
 class DemoFailed(Exception):
@@ -231,20 +146,20 @@ class DemoFailed(Exception):
 class MirroredModule(pytest.Module):
     """A test module that mirrors a snippet."""
 
+    snippet: str
+
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Its own tests, then the demo."""
         yield from super().collect()
-        snippet = snippet_of(self.nodeid)
-        assert snippet is not None
-        yield Demo.from_parent(self, name="demo", snippet=Path("snippets", snippet))
+        yield Demo.from_parent(self, name="demo", snippet=self.snippet)
 
 
-class Collector:
-    """Sees to it that each mirrored module has a demo, and counts what it holds."""
+class Judge:
+    """Gives each mirrored module a demo, and says which of its tests count."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.children: dict[str, list[tuple[str, bool]]] = {}
+        self.tested = layout.tested_by(root)
 
     def pytest_pycollect_makemodule(
         self, module_path: Path, parent: pytest.Collector
@@ -252,31 +167,12 @@ class Collector:
         """A MirroredModule where there is a snippet to mirror."""
         if not module_path.is_relative_to(self.root):
             return None
-        snippet = snippet_of(module_path.relative_to(self.root).as_posix())
-        if snippet is None or not (self.root / "snippets" / snippet).is_file():
+        name = module_path.relative_to(self.root).as_posix()
+        if name not in self.tested:
             return None
-        return MirroredModule.from_parent(parent, path=module_path)
-
-    @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_make_collect_report(
-        self, collector: pytest.Collector
-    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Keep what a module or class holds, before --last-failed thins it."""
-        report = yield
-        self.children[collector.nodeid] = [
-            (node.nodeid, isinstance(node, pytest.Item)) for node in report.result or []
-        ]
-        return report
-
-    def size(self, nodeid: str) -> int:
-        """How many tests a module or class holds; -1 if it was not looked through."""
-        if nodeid not in self.children:
-            return -1
-        sizes = [
-            1 if is_item else self.size(child)
-            for child, is_item in self.children[nodeid]
-        ]
-        return -1 if -1 in sizes else sum(sizes)
+        module: MirroredModule = MirroredModule.from_parent(parent, path=module_path)
+        module.snippet = self.tested[name]
+        return module
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(
@@ -291,14 +187,47 @@ class Collector:
         items[:] = sorted((item for item in items if item in kept), key=_is_large)
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
+        """Watch for checks that are no assert statements."""
+        global _item, _checked
+        _item, _checked = item, bool(item.get_closest_marker("leaves_tensors"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(pytest, "raises", _counted(pytest.raises))
+            if testing := getattr(sys.modules.get("torch"), "testing", None):
+                patch.setattr(testing, "assert_close", _counted(testing.assert_close))
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
-        self, item: pytest.Item
+        self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Send the size of the module along: under xdist only workers know it."""
+        """No failure is expected, no skip lacks a reason, no pass is for nothing."""
         report = yield
-        size = self.size(item.nodeid.split("::")[0])
-        report.module_size = size  # type: ignore[attr-defined]
+        if item.nodeid.split("::")[0] not in self.tested:
+            return report
+        if hasattr(report, "wasxfail"):
+            return _failed(report, "a failure is not to be expected: pytest.raises is")
+        if report.skipped and _reason(report) in ("", "unconditional skip"):
+            return _failed(report, "it is skipped without a reason")
+        if report.when == "call" and report.passed and not _checked:
+            path, line, _ = item.location
+            report.outcome = "skipped"
+            report.longrepr = path, line or 0, "Skipped: it checks nothing"
         return report
+
+
+def _failed(report: pytest.TestReport, reason: str) -> pytest.TestReport:
+    vars(report).pop("wasxfail", None)
+    report.outcome, report.longrepr = "failed", reason
+    return report
+
+
+def _counted(check: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        checked()
+        return check(*args, **kwargs)
+
+    return counted
 
 
 def thinned(items: list[pytest.Item], most: int) -> set[pytest.Item]:
@@ -332,166 +261,98 @@ def _is_large(item: pytest.Item) -> bool:
 
 
 @dataclass
-class Progress:
-    """The run of one mirrored module so far.
+class Seen:
+    """What the session has shown of one module so far, by case."""
 
-    Attributes:
-        test: the test module.
-        sha256, test_sha256: the files as the session found them.
-        done: the tests that finished and passed, or were skipped.
-        failed: the tests that did not pass.
-        skipped: `case: reason`.
-        errors: the largest error for each dtype.
-        output: what the demo printed.
-        recorded: the entry is written.
-    """
-
-    test: str
-    sha256: str
-    test_sha256: str
     done: set[str] = field(default_factory=set)
-    failed: set[str] = field(default_factory=set)
+    failed: list[str] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
     errors: dict[str, records.Error] = field(default_factory=dict)
-    output: str = ""
-    recorded: bool = False
+    told: dict[str, str] = field(default_factory=dict)
 
 
 class Recorder:
-    """Follows the reports, and writes an entry as soon as a snippet has earned it."""
+    """Follows the reports, and writes what they come to when the session ends."""
 
-    def __init__(self, root: Path, path: Path) -> None:
-        self.root = root
-        self.path = path
-        self.progress: dict[str, Progress] = {}
-        self.lost: dict[str, str] = {}
-        self.hashes: dict[str, str] = {}
-        self.environment: records.Environment | None = None
-        try:
-            records.load(path)
-        except records.RecordError as error:
-            if path == root / records.INTERPRETER:
-                path.unlink()
-                return
-            raise pytest.UsageError(
-                f"{error}\nRestore or delete the file; nothing was changed."
-            ) from error
-
-    def pytest_sessionstart(self) -> None:
-        """Hash every snippet and test, before any of them is imported."""
-        for path in (self.root / "snippets").rglob("*.py"):
-            name = path.relative_to(self.root).as_posix()
-            self.hashes[name] = records.file_hash(path)
-        for path in (self.root / "tests/snippets").rglob("test_*.py"):
-            name = path.relative_to(self.root).as_posix()
-            self.hashes[name] = records.test_hash(self.root, name)
-
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A module that cannot be imported has failed."""
-        snippet = self._snippet(report.nodeid)
-        if report.failed and snippet:
-            self._lose(snippet, "its tests cannot be collected")
-
-    def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """A test starts: from now on its snippet stands or falls."""
-        snippet = self._snippet(nodeid)
-        if snippet and snippet not in self.progress:
-            test = nodeid.split("::")[0]
-            self.progress[snippet] = Progress(
-                test, self.hashes[f"snippets/{snippet}"], self.hashes[test]
-            )
+    def __init__(self, config: pytest.Config, file: Path | None) -> None:
+        self.config = config
+        self.root = config.rootpath
+        self.alone = file is not None
+        self.path = file or self.root / layout.INTERPRETER
+        self.tested = layout.tested_by(self.root)
+        self.hashes = records.hashes(self.root, manifest.everything(self.root))
+        self.seen: dict[str, Seen] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """One phase of a test is over."""
-        snippet = self._snippet(report.nodeid)
-        if not snippet or snippet not in self.progress:
+        test, _, case = report.nodeid.partition("::")
+        if test not in self.tested:
             return
-        progress = self.progress[snippet]
-        case = report.nodeid.split("::", 1)[1]
-        if str(report.when) == "???" and case in progress.done:
-            return  # xdist: the worker went down, but only after this test
-        if report.failed:
-            progress.failed.add(case)
-            self._lose(snippet, f"{case} failed")
-        if report.skipped:
-            progress.skipped[case] = _reason(report)
+        seen = self.seen.setdefault(self.tested[test], Seen())
+        if report.failed and case not in seen.failed:
+            seen.failed.append(case)
+        elif report.skipped:
+            seen.skipped[case] = _reason(report)
         if report.when == "teardown":
-            progress.done.add(case)
+            seen.done.add(case)
             for name, value in report.user_properties:
-                if name == "output":
-                    progress.output = str(value)
-                elif name == "accuracy" and isinstance(value, tuple | list):
-                    _keep_largest(progress.errors, case, *value)
-            size: int = report.module_size
-            if len(progress.done) == size and not progress.failed:
-                self._record(snippet, progress)
+                if name == "accuracy" and isinstance(value, tuple | list):
+                    _keep_largest(seen.errors, case, *value)
+                else:
+                    seen.told[name] = str(value)
 
-    def pytest_sessionfinish(self) -> None:
-        """What was started and did not end well, or was edited, loses its entry."""
-        for snippet, progress in self.progress.items():
-            if not progress.recorded and not progress.failed:
-                self._lose(snippet, "its tests did not all run")
-            elif progress.recorded and not self._unchanged(snippet, progress):
-                self._lose(snippet, "a file changed during the run")
-
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter
-    ) -> None:
-        """Say what was recorded, and what was lost."""
-        recorded = [
-            name
-            for name, progress in self.progress.items()
-            if progress.recorded and name not in self.lost
-        ]
-        if not recorded and not self.lost:
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Record every module that ran whole, of files that are what they were."""
+        chosen = any(self.config.getoption(name, None) for name in CHOICES)
+        chosen = chosen or any("::" in argument for argument in self.config.args)
+        stopped = session.shouldstop or session.shouldfail or exitstatus > 1
+        if chosen or stopped or not self.seen:
             return
-        terminalreporter.section("records")
-        path = self.path
-        if path.is_relative_to(self.root):
-            path = path.relative_to(self.root)
-        terminalreporter.line(f"{path}: {len(recorded)} snippets recorded")
-        for snippet, reason in sorted(self.lost.items()):
-            terminalreporter.line(f"not recorded: {snippet}: {reason}")
+        left = {item.nodeid for item in session.items}  # none under xdist
+        for snippet, seen in self.seen.items():
+            left -= {f"{layout.test_file(snippet)}::{case}" for case in seen.done}
+        runs, run = self._run()
+        find = manifest.loaded if self.alone else manifest.imported
+        entries = {}
+        for snippet, seen in self.seen.items():
+            files = find(self.root, snippet)
+            hashes = {path: self.hashes[path] for path in sorted(files)}
+            whole = not any(each.startswith(layout.test_file(snippet)) for each in left)
+            if whole and not records.changed(self.root, hashes):
+                entries[snippet] = _entry(run, seen, hashes)
+        records.merge(self.path, runs, entries, self.root)
 
-    def _snippet(self, nodeid: str) -> str | None:
-        test = nodeid.split("::")[0]
-        snippet = snippet_of(test)
-        known = test in self.hashes and f"snippets/{snippet}" in self.hashes
-        return snippet if known else None
+    def _run(self) -> tuple[dict[str, records.Facts], str]:
+        """The run that `make gpu` has begun, or one of this session."""
+        if self.alone:
+            runs = records.load(self.path).runs
+        else:
+            facts = machine.facts(self.root)
+            runs = {machine.run_name(facts): facts}
+            try:
+                records.load(self.path)
+            except records.RecordError:
+                self.path.unlink()  # A cache: made anew from now on.
+        return runs, next(iter(runs))
 
-    def _unchanged(self, snippet: str, progress: Progress) -> bool:
-        path = self.root / "snippets" / snippet
-        now = records.test_hash(self.root, progress.test)
-        return (
-            path.is_file()
-            and records.file_hash(path) == progress.sha256
-            and now == progress.test_sha256
-        )
 
-    def _record(self, snippet: str, progress: Progress) -> None:
-        if not self._unchanged(snippet, progress):
-            self._lose(snippet, "a file changed during the run")
-            return
-        self.environment = self.environment or environment()
-        entry = records.Entry(
-            sha256=progress.sha256,
-            test=progress.test,
-            test_sha256=progress.test_sha256,
-            cases=len(progress.done - progress.skipped.keys()),
-            skipped=[f"{case}: {why}" for case, why in progress.skipped.items()],
-            errors=dict(sorted(progress.errors.items())),
-            output=progress.output,
-            environment=self.environment,
-        )
-        with records.editing(self.path) as record:
-            record.snippets[snippet] = entry
-        progress.recorded = True
-
-    def _lose(self, snippet: str, reason: str) -> None:
-        self.lost.setdefault(snippet, reason)
-        if self.path.exists():
-            with records.editing(self.path) as record:
-                record.snippets.pop(snippet, None)
+def _entry(run: str, seen: Seen, hashes: records.Manifest) -> records.Entry:
+    """What a module that ran whole has shown."""
+    declared = seen.told.get("no_accuracy", "")
+    failed = list(seen.failed)
+    if bool(seen.errors) == bool(declared) and not failed:
+        failed = ["NO_ACCURACY says why nothing is measured, where nothing is"]
+    return records.Entry(
+        run=run,
+        state="failed" if failed else "passed",
+        failed=failed,
+        cases=len(seen.done - seen.skipped.keys() - set(seen.failed)),
+        skipped=seen.skipped,
+        errors=dict(sorted(seen.errors.items())),
+        no_accuracy=declared,
+        output=seen.told.get("output", ""),
+        manifest=hashes,
+    )
 
 
 def _keep_largest(
@@ -506,9 +367,7 @@ def _keep_largest(
 
 
 def _reason(report: pytest.TestReport) -> str:
-    """Why a test was skipped, or was expected to fail."""
-    if hasattr(report, "wasxfail"):
-        return f"expected to fail: {report.wasxfail}".removesuffix(": ")
-    if isinstance(report.longrepr, tuple):
-        return report.longrepr[2].removeprefix("Skipped: ")
-    return str(report.longrepr)
+    """Why a test was skipped."""
+    told = report.longrepr
+    text = told[2] if isinstance(told, tuple | list) else str(told)
+    return text.removeprefix("Skipped: ").removeprefix("Skipped").strip()

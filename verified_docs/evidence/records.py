@@ -1,25 +1,29 @@
 """Records: what was tried on which GPU, and whether that still holds.
 
-`records/<gpu>/verification.json` is written by pytest, `records/<gpu>/<name>.json` by
-the benchmarks. Both carry the SHA-256 of what they tried: a record is fresh while the
-files are the same.
+`records/<gpu>/verification.json` is written by pytest, `records/<gpu>/<part>.json` by
+the benchmarks. Both carry a manifest, the SHA-256 of everything they tried: a record is
+fresh while those files are what they were.
 """
 
 import fcntl
 import hashlib
 import json
-import math
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-VERIFICATION = "verification.json"
-INTERPRETER = Path(".cache/interpreter.json")
+from verified_docs import layout
+
+FORMAT = 2
+LIMIT = 0.1  # the share of a snippet's cases that may be skipped on a GPU
+
+Facts = dict[str, Any]  # where something ran: names and values, an open set
+Manifest = dict[str, str]  # SHA-256 by path
 
 
 class RecordError(ValueError):
@@ -31,21 +35,9 @@ class State(StrEnum):
 
     FRESH = "fresh"
     STALE = "stale"
-    MISSING = "missing"
-
-
-@dataclass(frozen=True)
-class Environment:
-    """Where something ran. Empty where it does not apply, as under the interpreter."""
-
-    gpu: str
-    capability: str
-    driver: str
-    cuda: str
-    torch: str
-    triton: str
-    python: str
-    date: str
+    FAILED = "failed"
+    SKIPPED = "skipped too much"
+    MISSING = "not run"
 
 
 @dataclass(frozen=True)
@@ -59,133 +51,158 @@ class Error:
 
 @dataclass(frozen=True)
 class Entry:
-    """A snippet whose tests all passed.
+    """What one run showed of a snippet.
 
     Attributes:
-        sha256: of the snippet file.
-        test: path of the test module, relative to the root.
-        test_sha256: of the test module, see `test_hash`.
-        cases: how many test cases passed.
-        skipped: `case: reason` for each one that did not run.
+        run: the run's name in the same file.
+        state: "passed", or "failed".
+        failed: the cases that did not pass.
+        cases: how many passed.
+        skipped: why, for each case that did not run.
         errors: the largest error for each dtype.
+        no_accuracy: why there is none, as the tests declare it.
         output: what the demo printed.
-        environment: where it ran.
+        manifest: all files that the tests loaded.
     """
 
-    sha256: str
-    test: str
-    test_sha256: str
+    run: str
+    state: str
+    failed: list[str]
     cases: int
-    skipped: list[str]
+    skipped: dict[str, str]
     errors: dict[str, Error]
+    no_accuracy: str
     output: str
-    environment: Environment
+    manifest: Manifest
 
-    def state(self, root: Path, snippet: str) -> State:
-        """FRESH while the snippet and its tests are what they were, else STALE."""
-        path, test = root / "snippets" / snippet, root / self.test
-        same = (
-            path.is_file()
-            and test.is_file()
-            and file_hash(path) == self.sha256
-            and test_hash(root, self.test) == self.test_sha256
-        )
-        return State.FRESH if same else State.STALE
+    def changed(self, root: Path, snippet: str) -> list[str]:
+        """The files that are not what the run loaded, and those new around it."""
+        around = layout.around(layout.test_file(snippet))
+        new = [p for p in around if p not in self.manifest and (root / p).exists()]
+        return changed(root, self.manifest) + new
+
+    def judge(self, changed: list[str]) -> State:
+        """What the entry says, if these files are not what they were."""
+        if changed:
+            return State.STALE
+        if self.state != "passed":
+            return State.FAILED
+        most = LIMIT * (self.cases + len(self.skipped))
+        return State.SKIPPED if len(self.skipped) > most else State.FRESH
 
 
 @dataclass(frozen=True)
 class Verification:
-    """One verification.json: the entries by snippet, such as `softmax/online.py`."""
+    """One verification.json.
+
+    Attributes:
+        path: the file.
+        runs: where and when each run was, by its name.
+        snippets: by the snippet, then by the versions it ran with.
+    """
 
     path: Path
-    snippets: dict[str, Entry] = field(default_factory=dict)
-
-    def state(self, root: Path, snippet: str) -> State:
-        """Whether a snippet is recorded here, and still the same."""
-        entry = self.snippets.get(snippet)
-        return State.MISSING if entry is None else entry.state(root, snippet)
+    runs: dict[str, Facts] = field(default_factory=dict)
+    snippets: dict[str, dict[str, Entry]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """One record of a benchmark.
-
-    Attributes:
-        path: the file.
-        environment: where it ran.
-        files: SHA-256 of each timed file, by its path relative to the root.
-        data: the whole record, for figures and plots.
-    """
+    """One record of a benchmark; `data` is the whole, for figures and plots."""
 
     path: Path
-    environment: Environment
-    files: dict[str, str]
+    environment: Facts
+    manifest: Manifest
     data: dict[str, Any]
 
     def stale(self, root: Path) -> list[str]:
-        """The timed files that have changed or gone since."""
-        return [
-            name
-            for name, sha256 in self.files.items()
-            if not (root / name).is_file() or file_hash(root / name) != sha256
-        ]
+        """The files that changed since they were timed."""
+        return changed(root, self.manifest)
 
 
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file's bytes, as hexadecimal digits."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file's bytes; "" where there is none."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return ""
 
 
-def test_hash(root: Path, test: str) -> str:
-    """SHA-256 of a test module and of the modules below tests/snippets it imports.
-
-    Without such imports it is the hash of the file.
-    """
-    files, found = [root / test], set()
-    digest = hashlib.sha256()
-    while files:
-        path = files.pop(0)
-        if path not in found and path.is_file():
-            found.add(path)
-            digest.update(path.read_bytes())
-            files += [root / name for name in _shared(path)]
-    return digest.hexdigest()
+def hashes(root: Path, paths: Iterable[str]) -> Manifest:
+    """The manifest of files below the root."""
+    return {path: sha256(root / path) for path in sorted(paths)}
 
 
-def _shared(path: Path) -> list[str]:
-    """The files below tests/snippets that a module imports, sorted."""
-    imported = re.findall(
-        r"^\s*(?:from|import)\s+(tests\.snippets\.[\w.]+)",
-        path.read_text(encoding="utf-8", errors="replace"),
-        re.MULTILINE,
-    )
-    return sorted({f"{name.replace('.', '/')}.py" for name in imported})
+def changed(root: Path, manifest: Manifest) -> list[str]:
+    """The paths of a manifest whose files are not what they were."""
+    return [path for path, was in manifest.items() if sha256(root / path) != was]
 
 
-def slug(gpu: str) -> str:
-    """The folder of a GPU: `NVIDIA H200` -> `nvidia-h200`."""
-    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
+def versions(facts: Facts) -> str:
+    """What an entry is kept under: a run with the same versions takes its place."""
+    named = (f"{key} {facts[key]}" for key in ("torch", "triton") if key in facts)
+    return ", ".join(named)
 
 
 def load(path: Path) -> Verification:
     """Read a verification.json; a file that is not there has no entries.
 
-    Raises:
-        RecordError: it is not JSON, or not of the shape that pytest writes.
+    Raises RecordError for what pytest would not have written there.
     """
     if not path.exists():
         return Verification(path)
-    snippets = _get(_read(path), "snippets", dict, path, "")
-    return Verification(
-        path,
-        {name: _entry(value, path, name) for name, value in sorted(snippets.items())},
-    )
+    data = _read(path)
+    runs = _get(data, "runs", dict, path, "")
+    for run, facts in runs.items():
+        _facts(facts, path, f"/runs/{run}")
+    snippets: dict[str, dict[str, Entry]] = {}
+    for name, entries in sorted(_get(data, "snippets", dict, path, "").items()):
+        where = f"/snippets/{name}"
+        snippets[name] = {
+            key: _entry(name, value, runs, path, f"{where}/{key}")
+            for key, value in _is(entries, dict, path, where).items()
+        }
+    return Verification(path, runs, snippets)
+
+
+def merge(
+    path: Path, runs: Mapping[str, Facts], entries: Mapping[str, Entry], root: Path
+) -> None:
+    """Put entries into a verification.json, which another process may do meanwhile.
+
+    They replace those with the same versions. What is of no snippet any more goes, and
+    so does a run without entries.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        record = load(path)
+        record.runs.update(runs)
+        for name, entry in entries.items():
+            key = versions(record.runs[entry.run])
+            record.snippets.setdefault(name, {})[key] = entry
+        for name in record.snippets.keys() - layout.names(root):
+            del record.snippets[name]
+        used = {
+            each.run for found in record.snippets.values() for each in found.values()
+        }
+        for run in record.runs.keys() - used:
+            del record.runs[run]
+        save(record)
+    finally:
+        os.close(folder)
 
 
 def save(record: Verification) -> None:
     """Write a verification.json whole: a reader sees the old file or the new one."""
-    snippets = {name: asdict(entry) for name, entry in sorted(record.snippets.items())}
-    text = json.dumps({"snippets": snippets}, indent=2, ensure_ascii=False) + "\n"
+    snippets = {
+        name: {key: asdict(entry) for key, entry in sorted(entries.items())}
+        for name, entries in sorted(record.snippets.items())
+    }
+    runs = dict(sorted(record.runs.items()))
+    data = {"format": FORMAT, "runs": runs, "snippets": snippets}
+    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
     record.path.parent.mkdir(parents=True, exist_ok=True)
     temporary = record.path.with_name(f".{record.path.name}.new")
     try:
@@ -198,66 +215,50 @@ def save(record: Verification) -> None:
         temporary.unlink(missing_ok=True)
 
 
-@contextmanager
-def editing(path: Path) -> Iterator[Verification]:
-    """Read a verification.json, let the body change `snippets`, and save it.
-
-    Another process that edits the same file waits. If the body raises, nothing is
-    written; if it changes nothing, the file keeps its bytes.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-        record = load(path)
-        before = dict(record.snippets)
-        yield record
-        if record.snippets != before:
-            save(record)
-    finally:
-        os.close(folder)
-
-
-def load_all(folder: Path) -> dict[str, Verification]:
-    """The verification of every GPU under `records/`, by the name of its folder.
-
-    Raises:
-        RecordError: one of them cannot be read.
-    """
-    return {path.parent.name: load(path) for path in folder.glob(f"*/{VERIFICATION}")}
+def load_all(root: Path) -> dict[str, Verification]:
+    """The verification on every GPU, by the name of its folder. Raises RecordError."""
+    found = {}
+    for path in sorted((root / layout.RECORDS).glob(f"*/{layout.VERIFICATION}")):
+        found[path.parent.name] = record = load(path)
+        for facts in record.runs.values():
+            _at_home(facts, path)
+    return found
 
 
 def load_benchmark(path: Path) -> Benchmark:
-    """Read the record of a benchmark.
-
-    Raises:
-        RecordError: it is missing, not JSON, or has no environment or files.
-    """
+    """Read the record of a benchmark. Raises RecordError, also where there is none."""
     data = _read(path)
-    files = _get(data, "files", dict, path, "")
-    for name in files:
-        _get(files, name, str, path, "files")
+    environment = _facts(
+        _get(data, "environment", dict, path, ""), path, "/environment"
+    )
+    manifest = _manifest(data, path, "")
     if "measurements" in data:
         _get(data, "measurements", list, path, "")
     for key, value in data.items():
-        for number, item in enumerate(value if isinstance(value, list) else ()):
-            if not isinstance(item, dict):
-                reason = f"is a {type(item).__name__}, not an object"
-                raise RecordError(f"{path}: /{key}/{number} {reason}")
-    return Benchmark(path, _environment(data, path, ""), files, data)
+        if not isinstance(value, list):
+            continue
+        if value and not manifest:
+            raise RecordError(f"{path}: /{key} has figures, but there are no hashes")
+        for number, item in enumerate(value):
+            _is(item, dict, path, f"/{key}/{number}")
+    return Benchmark(path, environment, manifest, data)
 
 
-def load_benchmarks(folder: Path) -> dict[str, dict[str, Benchmark]]:
-    """Every benchmark's record under `records/`: by GPU folder, then by name.
-
-    Raises:
-        RecordError: one of them cannot be read.
-    """
+def load_benchmarks(root: Path) -> dict[str, dict[str, Benchmark]]:
+    """What was timed: by the folder of the GPU, then by part. Raises RecordError."""
     found: dict[str, dict[str, Benchmark]] = {}
-    for path in sorted(folder.glob("*/*.json")):
-        if path.name != VERIFICATION:
-            found.setdefault(path.parent.name, {})[path.stem] = load_benchmark(path)
+    for path in sorted((root / layout.RECORDS).glob("*/*.json")):
+        if path.name == layout.VERIFICATION:
+            continue
+        if path.stem not in (parts := layout.parts(root)):
+            raise RecordError(f"{path}: there is no part {path.stem}: {parts}")
+        benchmark = load_benchmark(path)
+        _at_home(benchmark.environment, path)
+        found.setdefault(path.parent.name, {})[path.stem] = benchmark
     return found
+
+
+# What is refused.
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -267,67 +268,92 @@ def _read(path: Path) -> dict[str, Any]:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise RecordError(f"{path}: not JSON, perhaps cut short: {error}") from error
-    if not isinstance(data, dict):
-        raise RecordError(f"{path}: holds a {type(data).__name__}, not an object")
-    return data
+    found: dict[str, Any] = _is(data, dict, path, "/")
+    if found.get("format") != FORMAT:
+        known = f"this tree reads {FORMAT}"
+        raise RecordError(f"{path}: its format is {found.get('format')}; {known}")
+    return found
 
 
-def _get(data: dict[str, Any], key: str, kind: Any, path: Path, where: str) -> Any:
-    """A value of a JSON object that must be there and of the right type."""
-    name = f"{where}/{key}"
-    if key not in data:
-        raise RecordError(f"{path}: {name} is missing")
-    value = data[key]
+def _is(value: Any, kind: Any, path: Path, where: str) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
         wanted = getattr(kind, "__name__", str(kind))
-        raise RecordError(
-            f"{path}: {name} is a {type(value).__name__}; it must be {wanted}"
-        )
+        found = type(value).__name__
+        raise RecordError(f"{path}: {where} is a {found}; it must be {wanted}")
     return value
 
 
-def _entry(value: Any, path: Path, name: str) -> Entry:
-    where = f"/snippets/{name}"
-    if not isinstance(value, dict):
-        raise RecordError(f"{path}: {where} is a {type(value).__name__}, not an object")
-    for key in ("sha256", "test_sha256"):
-        if not re.fullmatch(r"[0-9a-f]{64}", _get(value, key, str, path, where)):
-            raise RecordError(f"{path}: {where}/{key} is not a SHA-256: {value[key]!r}")
-    skipped = _get(value, "skipped", list, path, where)
-    if not all(isinstance(reason, str) for reason in skipped):
-        raise RecordError(f"{path}: {where}/skipped holds something other than text")
-    errors = _get(value, "errors", dict, path, where)
-    return Entry(
-        sha256=value["sha256"],
-        test=_get(value, "test", str, path, where),
-        test_sha256=value["test_sha256"],
-        cases=_get(value, "cases", int, path, where),
-        skipped=skipped,
-        errors={
-            dtype: _error(
-                _get(errors, dtype, dict, path, f"{where}/errors"),
-                path,
-                f"{where}/errors/{dtype}",
-            )
-            for dtype in sorted(errors)
-        },
-        output=_get(value, "output", str, path, where),
-        environment=_environment(value, path, where),
-    )
+def _get(data: dict[str, Any], key: str, kind: Any, path: Path, where: str) -> Any:
+    if key not in data:
+        raise RecordError(f"{path}: {where}/{key} is missing")
+    return _is(data[key], kind, path, f"{where}/{key}")
 
 
-def _error(value: dict[str, Any], path: Path, where: str) -> Error:
+def _facts(value: Any, path: Path, where: str) -> Facts:
+    """An environment, of a day that has come."""
+    facts: Facts = _is(value, dict, path, where)
+    date = _get(facts, "date", str, path, where)
+    if date[:10] > datetime.now(UTC).strftime("%Y-%m-%d"):
+        raise RecordError(f"{path}: {where}/date is in the future: {date}")
+    return facts
+
+
+def _at_home(facts: Facts, path: Path) -> None:
+    """The folder of a record is that of its GPU."""
+    gpu = _get(facts, "gpu", str, path, "/environment")
+    if layout.slug(gpu) != path.parent.name:
+        raise RecordError(f"{path}: it is of {gpu}, whose folder is another one")
+
+
+def _manifest(data: dict[str, Any], path: Path, where: str) -> Manifest:
+    manifest: Manifest = _get(data, "manifest", dict, path, where)
+    for name, value in manifest.items():
+        if not re.fullmatch(r"[0-9a-f]{64}", _is(value, str, path, f"{where}/{name}")):
+            raise RecordError(f"{path}: {where}/manifest/{name} is no SHA-256: {value}")
+    return manifest
+
+
+def _texts(value: Iterable[Any], path: Path, where: str) -> None:
+    for text in value:
+        _is(text, str, path, f"an item of {where}")
+
+
+def _entry(
+    name: str, value: Any, runs: Mapping[str, Facts], path: Path, where: str
+) -> Entry:
+    data: dict[str, Any] = _is(value, dict, path, where)
+    kinds = {"failed": list, "cases": int, "skipped": dict, "errors": dict}
+    for key, kind in kinds.items():
+        _get(data, key, kind, path, where)
+    for key in ("run", "state", "no_accuracy", "output"):
+        _get(data, key, str, path, where)
+    if data["run"] not in runs:
+        raise RecordError(f"{path}: {where} is of a run that is not in the file")
+    if data["state"] not in ("passed", "failed"):
+        raise RecordError(f"{path}: {where}/state is {data['state']!r}")
+    if (data["state"] == "passed") != (data["cases"] > 0 and not data["failed"]):
+        raise RecordError(f"{path}: {where} passed, though cases failed or none ran")
+    _texts(data["failed"], path, f"{where}/failed")
+    _texts(data["skipped"].values(), path, f"{where}/skipped")
+    manifest = _manifest(data, path, where)
+    for needed in (layout.snippet_file(name), layout.test_file(name)):
+        if needed not in manifest:
+            raise RecordError(f"{path}: {where}/manifest lacks {needed}")
+    errors = {
+        dtype: _error(error, path, f"{where}/errors/{dtype}")
+        for dtype, error in sorted(data["errors"].items())
+    }
+    try:
+        return Entry(**{**data, "errors": errors})
+    except TypeError as error:
+        raise RecordError(f"{path}: {where}: {error}") from None
+
+
+def _error(value: Any, path: Path, where: str) -> Error:
+    data = _is(value, dict, path, where)
     error, bound = (
-        float(_get(value, key, int | float, path, where)) for key in ("error", "bound")
+        float(_get(data, key, int | float, path, where)) for key in ("error", "bound")
     )
-    if not math.isfinite(error) or not math.isfinite(bound):
-        raise RecordError(f"{path}: {where} is not finite: {error}, bound {bound}")
-    return Error(error=error, bound=bound, case=_get(value, "case", str, path, where))
-
-
-def _environment(value: dict[str, Any], path: Path, where: str) -> Environment:
-    data = _get(value, "environment", dict, path, where)
-    where = f"{where}/environment"
-    return Environment(
-        **{f.name: _get(data, f.name, str, path, where) for f in fields(Environment)}
-    )
+    if not 0 <= error <= bound < float("inf"):
+        raise RecordError(f"{path}: {where} is {error}, which is not in 0 to {bound}")
+    return Error(error, bound, _get(data, "case", str, path, where))

@@ -5,11 +5,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.evidence import records
 from verified_docs.evidence.records import (
     Benchmark,
     Entry,
+    Facts,
     RecordError,
     State,
     Verification,
@@ -18,24 +20,40 @@ from verified_docs.evidence.records import (
 
 @dataclass(frozen=True)
 class Run:
-    """What one machine showed of one snippet. `folder` is that of its records."""
+    """What one machine showed of one snippet.
+
+    Attributes:
+        folder: of its records.
+        facts: where and when it ran; its commit and the name of its run are there.
+        entry: what the record holds.
+        state: what that says of the snippet as it is now.
+        changed: the files that are not what they were, which make it stale.
+    """
 
     folder: str
+    facts: Facts
     entry: Entry
-    fresh: bool
+    state: State
+    changed: list[str]
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it shows that the snippet as it is now works."""
+        return self.state is State.FRESH
 
     @property
     def gpu(self) -> str:
-        """The GPU by its own name, else the name of its folder."""
-        return self.entry.environment.gpu or self.folder
+        """The GPU by its own name; "" for the interpreter."""
+        return str(self.facts.get("gpu", ""))
 
 
 @dataclass(frozen=True)
 class Status:
     """The state of a snippet.
 
-    `state` is "verified", "stale", "interpreter" or "unverified". `runs` are those on
-    GPUs, one for each GPU with a record of the snippet; `untried` are the other GPUs.
+    `state` is "verified", "failed", "skipped too much", "stale", "interpreter" or
+    "unverified". `runs` are those on GPUs, for each GPU and its versions; `untried` are
+    the GPUs that have a record, but none of this snippet.
     """
 
     snippet: snippets.Snippet
@@ -46,7 +64,7 @@ class Status:
 
     @property
     def fresh(self) -> list[Run]:
-        """The runs of the bytes on the page."""
+        """The runs that show the bytes on the page."""
         return [run for run in self.runs if run.fresh]
 
 
@@ -61,25 +79,20 @@ class Evidence:
     gpu: str = ""
     _status: dict[str, Status] = field(default_factory=dict, repr=False)
 
-    @property
-    def sources(self) -> Path:
-        """The folder of the snippets."""
-        return self.root / "snippets"
-
     @functools.cached_property
     def verification(self) -> dict[str, Verification]:
         """What was verified on each GPU."""
-        return dict(sorted(records.load_all(self.root / "records").items()))
+        return records.load_all(self.root)
 
     @functools.cached_property
     def benchmarks(self) -> dict[str, dict[str, Benchmark]]:
         """What was timed on each GPU."""
-        return records.load_benchmarks(self.root / "records")
+        return records.load_benchmarks(self.root)
 
     @functools.cached_property
     def interpreter(self) -> Verification:
         """What was verified on the CPU, on this machine."""
-        return records.load(self.root / records.INTERPRETER)
+        return records.load(self.root / layout.INTERPRETER)
 
     @functools.cached_property
     def quoted(self) -> str:
@@ -95,50 +108,68 @@ class Evidence:
         """The named benchmark of the quoted GPU."""
         return self.benchmarks.get(self.quoted, {}).get(name)
 
+    def quote(self, name: str) -> Run | None:
+        """The latest run of a snippet on the quoted GPU."""
+        runs = [run for run in self.runs(name) if run.folder == self.quoted]
+        return max(runs, key=lambda run: run.entry.run, default=None)
+
     def data(self, name: str) -> dict[str, Any] | None:
-        """The content of a record of the quoted GPU."""
-        if name == "verification":
-            found = self.verification.get(self.quoted)
-            return {"snippets": asdict(found)["snippets"]} if found else None
-        benchmark = self.benchmark(name)
-        return benchmark.data if benchmark else None
+        """What a record of the quoted GPU says; of each snippet, its latest run."""
+        if name != "verification":
+            benchmark = self.benchmark(name)
+            return benchmark.data if benchmark else None
+        if self.quoted not in self.verification:
+            return None
+        known = self.verification[self.quoted].snippets
+        latest = {each: run for each in known if (run := self.quote(each))}
+        return {
+            "snippets": {
+                each: asdict(run.entry) | {"environment": run.facts}
+                for each, run in latest.items()
+            }
+        }
 
     def gpu_name(self, folder: str) -> str:
         """What the GPU with this folder of records calls itself."""
-        for benchmark in self.benchmarks.get(folder, {}).values():
-            return benchmark.environment.gpu
+        timed = self.benchmarks.get(folder, {}).values()
         verification = self.verification.get(folder)
-        for entry in verification.snippets.values() if verification else ():
-            return entry.environment.gpu
+        tried = verification.runs.values() if verification else ()
+        for facts in (*(each.environment for each in timed), *tried):
+            return str(facts["gpu"])
         return folder
 
     def status(self, name: str) -> Status:
         """The state of a snippet. Raises SnippetError and RecordError."""
         if name not in self._status:
-            self._status[name] = self._judge(snippets.load(self.sources, name))
+            self._status[name] = self._judge(snippets.load(self.root, name))
         return self._status[name]
 
+    def runs(self, name: str) -> list[Run]:
+        """What each GPU showed of a snippet, with each of its versions."""
+        found = self.verification.items()
+        return [run for folder, each in found for run in self._runs(folder, each, name)]
+
     def _judge(self, snippet: snippets.Snippet) -> Status:
-        found = {
-            folder: self._run(folder, verification, snippet)
-            for folder, verification in self.verification.items()
-        }
-        runs = [run for run in found.values() if run]
-        untried = [self.gpu_name(folder) for folder, run in found.items() if not run]
-        local = self._run("interpreter", self.interpreter, snippet)
-        if any(run.fresh for run in runs):
+        runs = self.runs(snippet.name)
+        untried = self.verification.keys() - {run.folder for run in runs}
+        here = self._runs("interpreter", self.interpreter, snippet.name)
+        local = here[0] if here else None
+        states = {run.state for run in runs}
+        if State.FAILED in states:
+            state = "failed"
+        elif State.FRESH in states:
             state = "verified"
         elif runs:
-            state = "stale"
+            state = State.SKIPPED if State.SKIPPED in states else State.STALE
         else:
             state = "interpreter" if local and local.fresh else "unverified"
-        return Status(snippet, state, runs, untried, local)
+        names = [self.gpu_name(folder) for folder in sorted(untried)]
+        return Status(snippet, str(state), runs, names, local)
 
-    def _run(
-        self, folder: str, verification: Verification, snippet: snippets.Snippet
-    ) -> Run | None:
-        entry = verification.snippets.get(snippet.name)
-        if entry is None:
-            return None
-        fresh = verification.state(self.root, snippet.name) is State.FRESH
-        return Run(folder, entry, fresh)
+    def _runs(self, folder: str, verification: Verification, name: str) -> list[Run]:
+        found = []
+        for entry in verification.snippets.get(name, {}).values():
+            changed = entry.changed(self.root, name)
+            facts = verification.runs[entry.run]
+            found.append(Run(folder, facts, entry, entry.judge(changed), changed))
+        return found

@@ -1,95 +1,56 @@
-"""The table of `python -m verified_docs status`: each snippet and what is known of it.
-
-One row per snippet: the pages that include it, its tests, what the interpreter said,
-and one column per GPU with a record.
-"""
+"""The table of `python -m verified_docs status`: what is known of each snippet."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
-from verified_docs.code import snippets
-from verified_docs.evidence import records
-from verified_docs.evidence.records import State, Verification
-
-FOOTNOTE = (
-    "fresh: passed, and neither the file nor its tests changed since; "
-    "stale: one of them did"
-)
+from verified_docs import layout
+from verified_docs.evidence.records import State
+from verified_docs.evidence.status import Evidence, Run
 
 
 def table(root: Path) -> str:
-    """The whole table as text.
+    """A row for each snippet: its pages, and what each GPU and the interpreter say.
 
-    Args:
-        root: the repository.
-
-    Returns:
-        Lines of aligned columns, then one line per oddity: a record of a snippet that
-        is gone.
-
-    Raises:
-        RecordError: a record cannot be read.
+    Below it, which files make a record stale and which cases failed. Raises
+    RecordError and SnippetError.
     """
-    gpus = records.load_all(root / "records")
-    interpreter = records.load(root / records.INTERPRETER)
-    names = snippets.names(root / "snippets")
-    pages = including_pages(root / "docs", names)
-    rows = [
-        ["snippet", "pages", "tests", "interpreter", *(gpus or ["GPU"])],
-        *(
-            [
-                name,
-                ", ".join(pages[name]) or "none",
-                _tests(root, name),
-                _result(interpreter, root, name),
-                *([_result(gpu, root, name) for gpu in gpus.values()] or ["missing"]),
-            ]
-            for name in names
-        ),
-    ]
-    lines = [*_aligned(rows), "", FOOTNOTE]
-    for gpu, verification in gpus.items():
-        lines += [
-            f"{gpu}: has a record of {name}, which is not there"
-            for name in verification.snippets
-            if name not in names
+    evidence = Evidence(root)
+    folders = list(evidence.verification)
+    rows = [["snippet", "pages", "interpreter", *(folders or ["GPU"])]]
+    notes = []
+    for name in layout.names(root):
+        status = evidence.status(name)
+        local = [status.interpreter] if status.interpreter else []
+        cells = [local, *([r for r in status.runs if r.folder == f] for f in folders)]
+        shown = [", ".join(map(_cell, runs)) or State.MISSING for runs in cells]
+        rows.append([name, ", ".join(pages(root, name)) or "none", *shown])
+        if not folders:
+            rows[-1].append(State.MISSING)
+        notes += [
+            f"{name}: {run.state} on {run.folder}: {', '.join(reasons)}"
+            for run in (*status.runs, *local)
+            if (reasons := run.changed or run.entry.failed)
         ]
-    return "\n".join(lines)
-
-
-def including_pages(docs: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """For each snippet the pages that include it, its differences or its output."""
-    found: dict[str, list[str]] = {name: [] for name in names}
-    for page in sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")]):
-        text = page.read_text(encoding="utf-8", errors="replace")
-        keys = "--8<-- |from=|to="
-        if page.suffix == ".ipynb":
-            text, keys = text.replace('\\"', '"'), f'{keys}|"snippet": '
-        mentioned = set(re.findall(rf'(?:{keys})"([^":\s]+)', text))
-        for name in names:
-            if name in mentioned:
-                found[name].append(page.relative_to(docs).as_posix())
-    return found
-
-
-def _tests(root: Path, snippet: str) -> str:
-    path = Path(snippet)
-    test = path.with_name(f"test_{path.name}")
-    return "yes" if (root / "tests/snippets" / test).is_file() else "none"
-
-
-def _result(record: Verification, root: Path, snippet: str) -> str:
-    """The state, and how many cases passed."""
-    state = record.state(root, snippet)
-    if state is State.MISSING:
-        return state
-    entry = record.snippets[snippet]
-    skipped = f", {len(entry.skipped)} skipped" if entry.skipped else ""
-    return f"{state} ({entry.cases} passed{skipped})"
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    padded = (map(str.ljust, row, widths) for row in rows)
-    return ["  ".join(row).rstrip() for row in padded]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    return "\n".join([*lines, "", *notes]).rstrip()
+
+
+def pages(root: Path, snippet: str) -> list[str]:
+    """The pages that show a snippet, its differences or its output."""
+    shown = re.compile(
+        rf'(--8<-- |from=|to=|"snippet": )\\?"{re.escape(snippet)}[":\\]'
+    )
+    docs = root / "docs"
+    found = sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")])
+    return [
+        page.relative_to(docs).as_posix()
+        for page in found
+        if shown.search(page.read_text(encoding="utf-8", errors="replace"))
+    ]
+
+
+def _cell(run: Run) -> str:
+    """The state, and how many cases passed."""
+    skipped = f", {len(run.entry.skipped)} skipped" if run.entry.skipped else ""
+    return f"{run.state} ({run.entry.cases} passed{skipped})"

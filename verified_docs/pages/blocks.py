@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import PurePosixPath
 
+from verified_docs import layout
 from verified_docs.code import snippets
-from verified_docs.code.snippets import INCLUDE, Section, Snippet
+from verified_docs.code.snippets import Section, Snippet
 from verified_docs.pages import badges, diagrams, notebook, plots
 from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
@@ -24,17 +25,18 @@ class FenceError(ValueError):
 
 def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Code from a snippet: the body is the line --8<-- "softmax/online.py:kernel"."""
-    match = INCLUDE.fullmatch(body.strip())
+    match = layout.INCLUDE.fullmatch(body.strip())
     if not match:
         raise FenceError(
             'code comes from snippets: the body is --8<-- "part/name.py:section", '
             f"not {body.strip()[:60]!r}"
         )
-    snippet, section = snippets.resolve(site.evidence.sources, match[1])
+    snippet, section = snippets.resolve(site.evidence.root, match[1])
     lines = highlight(section.text, LANGUAGE, site.identifiers)
     for name, span in section.marks.items():
         lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
         lines[span[-1]] += "</span>"
+    status = site.evidence.status(snippet.name)
     about = f"{snippet.name}, {section.name}" if section.name else snippet.name
     actions = (
         _copy("block", "Copy block", about),
@@ -46,7 +48,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
         f'data-section="{section.name}" data-search-exclude><figcaption>'
         f"{_name(snippet, section)}{_part(snippet, section)}"
-        f"{badges.render(site.evidence.status(snippet.name))}{_actions(*actions)}"
+        f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
         f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
     )
 
@@ -55,7 +57,7 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The computed difference of two sections or files, `from` and `to`."""
     _empty(body)
     sides = [
-        snippets.resolve(site.evidence.sources, options[key]) for key in ("from", "to")
+        snippets.resolve(site.evidence.root, options[key]) for key in ("from", "to")
     ]
     old, new = (section.text for _, section in sides)
     if old == new:
@@ -97,7 +99,7 @@ def output(site: Site, body: str, options: Mapping[str, str]) -> str:
             f'<p class="no-record">Output of <code>{name}</code>: not yet recorded</p>'
         )
     run = next((r for r in runs if r.folder == site.evidence.quoted), runs[0])
-    where = run.gpu if run.entry.environment.gpu else badges.INTERPRETER
+    where = run.gpu or badges.INTERPRETER
     stale = "" if run.fresh else " (stale: the file has changed since)"
     text = run.entry.output.rstrip("\n") + "\n"
     return (
@@ -144,17 +146,16 @@ def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:
 def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Every snippet, with what was and what was not tried on which GPU."""
     _empty(body)
-    return badges.table(
-        [site.evidence.status(name) for name in snippets.names(site.evidence.sources)]
-    )
+    names = layout.names(site.evidence.root)
+    statuses = [site.evidence.status(name) for name in names]
+    return badges.table(statuses, site.base, site.published)
 
 
 def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A form that hashes a snippet in the browser and compares it with the records."""
     _empty(body)
     choices = "".join(
-        f"<option>{escape(name)}</option>"
-        for name in snippets.names(site.evidence.sources)
+        f"<option>{escape(name)}</option>" for name in layout.names(site.evidence.root)
     )
     return (
         f'<form class="confirm" data-records="{" ".join(site.evidence.verification)}" '
@@ -232,29 +233,27 @@ def _copy(action: str, text: str, about: str) -> str:
 def _download(site: Site, snippet: Snippet) -> str:
     """A link to the file, which is a file of the site."""
     return (
-        f'<a download href="{site.base}snippets/{escape(snippet.name)}" '
+        f'<a download href="{site.base}{escape(layout.snippet_file(snippet.name))}" '
         f'aria-label="Download {escape(snippet.name)}">Download</a>'
     )
 
 
 def _part(snippet: Snippet, section: Section) -> str:
-    """The function that the section cuts, if it does."""
-    for name, first, last in _functions(snippet.data):
-        whole = section.first <= first and last <= section.last
-        apart = last < section.first or section.last < first
-        if not (whole or apart):
-            return f"<span>a part of <code>{name}</code></span>"
+    """The function that the section cuts, if it does: the outermost."""
+    for node in ast.walk(_tree(snippet.data)):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            last = node.end_lineno or first
+            whole = section.first <= first and last <= section.last
+            apart = last < section.first or section.last < first
+            if not (whole or apart):
+                return f"<span>a part of <code>{node.name}</code></span>"
     return ""
 
 
-@functools.cache
-def _functions(data: bytes) -> list[tuple[str, int, int]]:
-    """Every function with its lines, the outer ones first."""
-    return [
-        (node.name, min(n.lineno for n in (node, *node.decorator_list)), node.end_lineno)
-        for node in ast.walk(ast.parse(data))
-        if isinstance(node, ast.FunctionDef)
-    ]
+@functools.lru_cache(maxsize=8)  # A page shows several sections of one file.
+def _tree(data: bytes) -> ast.Module:
+    return ast.parse(data)
 
 
 def _lines(count: int) -> str:

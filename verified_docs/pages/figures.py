@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
-from verified_docs.evidence.records import State
 from verified_docs.evidence.status import Evidence
 
 NOT_YET = "not yet measured"
@@ -195,8 +194,8 @@ def _stale_pointer(evidence: Evidence, name: str, path: str) -> bool:
     if name != "verification" or not match:
         return False
     snippet = match[1].replace("~1", "/").replace("~0", "~")
-    record = evidence.verification[evidence.quoted]
-    return record.state(evidence.root, snippet) is State.STALE
+    run = evidence.quote(snippet)
+    return run is not None and not run.fresh
 
 
 def _text(value: Any) -> str:

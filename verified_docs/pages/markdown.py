@@ -18,7 +18,7 @@ from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 from pymdownx.superfences import SuperFencesCodeExtension
 
-from verified_docs.code import snippets
+from verified_docs import layout
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import badges, blocks, figures
 from verified_docs.pages.errors import PageError
@@ -38,6 +38,7 @@ class VerifiedDocs(Extension):
         self.config = {
             "root": [".", "the repository; everything else has its place below it"],
             "gpu": ["", "the folder in records/ whose figures the prose quotes"],
+            "published": ["", "the commit whose run publishes the site"],
             "katex": ["node_modules/katex", "the npm package, relative to the root"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
         }
@@ -47,7 +48,8 @@ class VerifiedDocs(Extension):
         """Register everything. Raises ValueError for options that contradict."""
         root = Path(os.fspath(self.getConfig("root")))
         macros, identifiers = tensors(self.getConfig("tensors"))
-        self.site = Site(Evidence(root, self.getConfig("gpu")), identifiers)
+        evidence = Evidence(root, self.getConfig("gpu"))
+        self.site = Site(evidence, self.getConfig("published"), identifiers)
         self.superfences = superfences(md)
         self.superfences.extend_super_fences(
             "*", functools.partial(render_fence, self.site), keep_options, None
@@ -209,7 +211,7 @@ class Directive(InlineProcessor):
         if text != "summary":
             raise ValueError("it is written {verified: summary}")
         evidence = self.site.evidence
-        names = snippets.names(evidence.sources)
+        names = layout.names(evidence.root)
         return badges.summary([evidence.status(name) for name in names])
 
 

@@ -10,12 +10,14 @@ from verified_docs.evidence.status import Evidence
 class Site:
     """The evidence, and the conventions of the pages.
 
+    `published` is the commit whose run publishes the site, if one does.
     `identifiers` maps a name in Python code to a class of its own, such as m_i to t-m.
     Of the page at hand, `base` is the way to the root of the site and `lines` are what
     Markdown has of it: no front matter.
     """
 
     evidence: Evidence
+    published: str = ""
     identifiers: Mapping[str, str] = field(default_factory=dict)
     base: str = "/"
     count: int = 0

@@ -1,0 +1,82 @@
+"""What a test module loads: all that must stay as it was for its record to hold.
+
+On the GPU each module has a process of its own, and the answer is every file below
+tests/ and snippets/ that this process has loaded. Under the interpreter one process
+runs many modules, and the answer is what the imports of the files themselves lead to.
+Both add each conftest.py above the module, and the settings of pytest.
+"""
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from verified_docs import layout
+
+FOLDERS = ("tests", layout.SNIPPETS)
+MODULE = re.compile(r"(tests|snippets)(\.\w+)+")
+
+
+def everything(root: Path) -> set[str]:
+    """Every file that a test module may load."""
+    found = (path for each in FOLDERS for path in (root / each).rglob("*.py"))
+    return {path.relative_to(root).as_posix() for path in found} | {layout.SETTINGS}
+
+
+def beside(root: Path, snippet: str) -> set[str]:
+    """What counts whether or not it is loaded: it is found by its place."""
+    test = layout.test_file(snippet)
+    wanted = (layout.snippet_file(snippet), test, *layout.around(test))
+    return {path for path in wanted if (root / path).is_file()}
+
+
+def loaded(root: Path, snippet: str) -> set[str]:
+    """The files of a test module that has this process for itself."""
+    modules = list(sys.modules.values())
+    files = [Path(file) for each in modules if (file := getattr(each, "__file__", ""))]
+    below = {
+        file.relative_to(root).as_posix()
+        for file in files
+        if any(file.is_relative_to(root / folder) for folder in FOLDERS)
+    }
+    return below | beside(root, snippet)
+
+
+def imported(root: Path, snippet: str) -> set[str]:
+    """The files that the imports of a test module and its conftests lead to."""
+    found: set[str] = set()
+    ahead = [*beside(root, snippet)]
+    while ahead:
+        path = ahead.pop()
+        if path not in found and (root / path).is_file():
+            found.add(path)
+            if path.endswith(".py"):
+                ahead += (
+                    file
+                    for name in _names(root / path, PurePosixPath(path).parent.parts)
+                    for file in _files(name)
+                )
+    return found
+
+
+def _names(path: Path, package: tuple[str, ...]) -> Iterator[str]:
+    """What a file names as a module: in an import, or as text for importlib."""
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _files(name: str) -> Iterator[str]:
+    """Where a module below tests or snippets may lie, and the packages around it."""
+    if MODULE.fullmatch(name):
+        parts = name.split(".")
+        for end in range(1, len(parts) + 1):
+            yield f"{'/'.join(parts[:end])}.py"
+            yield f"{'/'.join(parts[:end])}/__init__.py"

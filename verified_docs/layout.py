@@ -1,0 +1,85 @@
+"""Where things are: what belongs to a snippet, written once.
+
+A snippet is named by its path below snippets/, such as `softmax/online.py`. All paths
+are relative to the root of the repository, with slashes.
+"""
+
+import re
+from pathlib import Path, PurePosixPath
+
+from verified_docs import languages
+
+SNIPPETS = "snippets"
+TESTS = "tests/snippets"
+MUTANTS = "tests/mutants"
+RECORDS = "records"
+INTERPRETER = ".cache/interpreter.json"
+VERIFICATION = "verification.json"
+SETTINGS = "pytest.ini"
+
+# What a page writes to show a snippet, or a section of it after a colon.
+INCLUDE = re.compile(r'--8<-- "([^"\s]+)"')
+
+
+def names(root: Path) -> list[str]:
+    """The names of all snippets, sorted."""
+    folder = root / SNIPPETS
+    found = (path for path in folder.rglob("*") if path.suffix in languages.LANGUAGES)
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in found
+        if "__pycache__" not in path.parts
+    )
+
+
+def parts(root: Path) -> list[str]:
+    """The parts of the site: the folders of snippets, each with one benchmark."""
+    return sorted({part(name) for name in names(root)})
+
+
+def part(snippet: str) -> str:
+    """`softmax/online.py` -> `softmax`."""
+    return PurePosixPath(snippet).parts[0]
+
+
+def snippet_file(snippet: str) -> str:
+    """`softmax/online.py` -> `snippets/softmax/online.py`."""
+    return f"{SNIPPETS}/{snippet}"
+
+
+def test_file(snippet: str) -> str:
+    """`softmax/online.py` -> `tests/snippets/softmax/test_online.py`."""
+    name = PurePosixPath(snippet)
+    return f"{TESTS}/{name.with_name(f'test_{name.stem}.py')}"
+
+
+def mutants_file(snippet: str) -> str:
+    """`softmax/online.py` -> `tests/mutants/softmax/online.py`."""
+    return f"{MUTANTS}/{PurePosixPath(snippet).with_suffix('.py')}"
+
+
+def tested_by(root: Path) -> dict[str, str]:
+    """The snippet that each test module mirrors, by the path of the module."""
+    return {test_file(name): name for name in names(root)}
+
+
+def around(test: str) -> list[str]:
+    """What pytest reads for a test module by its place alone, there or not."""
+    folders = PurePosixPath(test).parents
+    conftests = [f"{folder}/conftest.py".removeprefix("./") for folder in folders]
+    return [SETTINGS, *conftests]
+
+
+def slug(gpu: str) -> str:
+    """The folder of a GPU's records: `NVIDIA H200` -> `nvidia-h200`."""
+    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
+
+
+def verification_file(gpu: str, records: str = RECORDS) -> str:
+    """`NVIDIA H200` -> `records/nvidia-h200/verification.json`."""
+    return f"{records}/{slug(gpu)}/{VERIFICATION}"
+
+
+def benchmark_file(gpu: str, part: str, records: str = RECORDS) -> str:
+    """`NVIDIA H200`, `softmax` -> `records/nvidia-h200/softmax.json`."""
+    return f"{records}/{slug(gpu)}/{part}.json"
