@@ -24,7 +24,7 @@ help:  ## show this list
 serve: $(VENDOR) $(ZIP)  ## build and serve; reloads when docs, snippets or records change
 	@python $(NEEDS) "make $@" --free $(ADDRESS)
 	@mkdir -p records
-	mkdocs serve --livereload --dev-addr $(ADDRESS)
+	mkdocs serve --dirty --livereload --dev-addr $(ADDRESS)
 
 site: $(VENDOR) $(ZIP)  ## build the site into site/
 	@# Built aside: where it fails, the site of before is still there.

@@ -62,10 +62,8 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     old, new = (section.text for _, section in sides)
     if old == new:
         raise FenceError(f"{options['from']} and {options['to']} do not differ")
-    shown = {
-        sign: highlight(text, LANGUAGE, site.identifiers)
-        for sign, text in (("-", old), ("+", new), (" ", new))
-    }
+    before, after = (highlight(text, LANGUAGE, site.identifiers) for text in (old, new))
+    shown = {"-": before, "+": after, " ": after}
     tags = {"-": "del", "+": "ins", " ": "span"}
     lines: list[str] = []
     count = {"-": 0, "+": 0, " ": 0}
@@ -116,11 +114,10 @@ def cell(site: Site, body: str, options: Mapping[str, str]) -> str:
     name, cell = options["notebook"], options["id"]
     text, run = notebook.output(site.evidence.root / "docs" / name, cell)
     return (
-        f'<div class="cell-output"><figure class="snippet output" '
-        f'data-notebook="{escape(name)}" data-cell="{escape(cell)}"><figcaption>'
+        f'<figure class="snippet output" data-notebook="{escape(name)}" data-cell="{escape(cell)}"><figcaption>'
         f'<span class="snippet-name">Output, with PyTorch {escape(run["torch"])} on a '
         f"CPU, {escape(run['date'])}</span></figcaption>"
-        f"{_code([escape(text, quote=False)], 'text')}</figure></div>"
+        f"{_code([escape(text, quote=False)], 'text')}</figure>"
     )
 
 

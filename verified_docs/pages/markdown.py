@@ -7,20 +7,20 @@ no snippet fails the build, in whatever list, tab, admonition or quote it stands
 import functools
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.extensions import Extension
+from markdown.extensions.toc import slugify
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 from pymdownx.superfences import SuperFencesCodeExtension
 
-from verified_docs import layout
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import badges, blocks, figures
+from verified_docs.pages import figures, inputs
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.math import Tex, TexTreeprocessor
 from verified_docs.pages.site import Site
@@ -54,7 +54,7 @@ class VerifiedDocs(Extension):
         self.superfences.extend_super_fences(
             "*", functools.partial(render_fence, self.site), keep_options, None
         )
-        tex = Tex(root / self.getConfig("katex"), macros)
+        self.tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
         md.preprocessors.register(Before(md, self), "verified-before", 26)
         md.preprocessors.register(After(md, self.site), "verified-after", 24)
@@ -66,9 +66,12 @@ class VerifiedDocs(Extension):
         )
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
         md.treeprocessors.register(Steps(md), "verified-steps", 9)
-        formulas = TexTreeprocessor(md, tex, self.site)
+        formulas = TexTreeprocessor(md, self.tex, self.site)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
+        source = inputs.Source(md)
+        md.preprocessors.register(source, "verified-source", 1000)
+        md.postprocessors.register(inputs.Stamp(md, source), "verified-stamp", -1)
 
     def reset(self) -> None:
         """Start a new page."""
@@ -117,7 +120,7 @@ def render_fence(
 ) -> str:
     """A formatter for superfences. Raises PageError."""
     try:
-        return blocks.render(site, language or "", src, options)
+        return inputs.fence(site, language or "", src, options)
     except Exception as error:
         head = (language or "", *map(str, options.values()))
         where = site.at(head, (src.split("\n")[0].strip(),))
@@ -192,27 +195,25 @@ class Directive(InlineProcessor):
 
     def handleMatch(  # type: ignore[override]
         self, m: re.Match[str], data: str
-    ) -> tuple[str, int, int]:
+    ) -> tuple[str | Element, int, int]:
         """Replace a directive. Raises PageError."""
         kind, text = m[1], m[2].replace(PIPE, "|").strip()
-        kinds: dict[str, Callable[[str], str]] = {
-            "measured": functools.partial(figures.measured, self.site.evidence),
-            "stated": figures.stated,
-            "verified": self._verified,
-        }
         try:
-            html = kinds[kind](text)
+            if kind == "stated":
+                return figures.stated(text, self.entries), m.start(0), m.end(0)
+            html = inputs.directive(self.site, kind, text)
         except Exception as error:
             where = self.site.at((m[0].replace(PIPE, "|"),))
             raise PageError(f"{where}{{{kind}: {text}}}: {error}") from error
         return self.md.htmlStash.store(html), m.start(0), m.end(0)
 
-    def _verified(self, text: str) -> str:
-        if text != "summary":
-            raise ValueError("it is written {verified: summary}")
-        evidence = self.site.evidence
-        names = layout.names(evidence.root)
-        return badges.summary([evidence.status(name) for name in names])
+    @functools.cached_property
+    def entries(self) -> dict[str, str]:
+        """The anchors of the bibliography's entries, by their titles."""
+        path = self.site.evidence.root / "docs" / figures.BIBLIOGRAPHY
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        titles = re.findall(r"^### (.+?)\s*$", text, re.MULTILINE)
+        return {title: slugify(title, "-") for title in titles}
 
 
 def makeExtension(**options: Any) -> VerifiedDocs:
