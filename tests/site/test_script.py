@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.machinery.repository import ONLINE, Repository
+from tests.site.test_pages import SEEN
 
 SCRIPTS = Path(__file__).parents[2] / "docs/assets/javascripts"
 ADDRESS = "http://localhost/"  # A clipboard needs a secure context.
@@ -152,3 +153,34 @@ def test_only_what_scrolls_takes_the_keyboard(shown: Page) -> None:
     shown.wait_for_selector("div.math[tabindex='0']")
     shown.evaluate("document.querySelector('div.math').style.width = '999999px'")
     shown.wait_for_selector("div.math:not([tabindex])")
+
+
+HIDDEN = {
+    "a line": "code [data-line] { visibility: hidden }",
+    "its letters": "code { color: transparent }",
+    "its size": "code [data-line] { font-size: 1px }",
+    "its place": "code [data-line] { position: relative; top: -4em }",
+    "below another": "pre { position: relative } pre::after { content: ''; "
+    "position: absolute; inset: 0; background: white }",
+    "more of it": "code [data-line]::before { content: 'not ' }",
+    "a badge": "summary { opacity: 0 }",
+}
+
+
+@pytest.mark.parametrize("hidden", [None, *HIDDEN])
+def test_what_a_stylesheet_hides_or_adds_is_found(
+    shown: Page, hidden: str | None
+) -> None:
+    if hidden:
+        shown.add_style_tag(content=HIDDEN[hidden])
+    seen = shown.evaluate(SEEN.replace("article ", ""))
+    found = [
+        *(
+            fault
+            for kind in ("blocks", "badges")
+            for x in seen[kind]
+            for fault in x["faults"]
+        ),
+        *(sign for block in seen["blocks"] for sign in block["signs"]),
+    ]
+    assert bool(found) == bool(hidden), found

@@ -114,7 +114,8 @@ def cell(site: Site, body: str, options: Mapping[str, str]) -> str:
     name, cell = options["notebook"], options["id"]
     text, run = notebook.output(site.evidence.root / "docs" / name, cell)
     return (
-        f'<figure class="snippet output" data-notebook="{escape(name)}" data-cell="{escape(cell)}"><figcaption>'
+        f'<figure class="snippet output" data-notebook="{escape(name)}" '
+        f'data-cell="{escape(cell)}"><figcaption>'
         f'<span class="snippet-name">Output, with PyTorch {escape(run["torch"])} on a '
         f"CPU, {escape(run['date'])}</span></figcaption>"
         f"{_code([escape(text, quote=False)], 'text')}</figure>"

@@ -31,9 +31,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> None:
     A page older than a snippet or a record is built again as well.
     """
     root = Path(config.config_file_path).parent
-    inputs = [
-        path for name in ("snippets", "records") for path in (root / name).rglob("*")
-    ]
+    inputs = [*root.glob("snippets/**/*.py"), *root.glob("records/*/*.json")]
     newest = max((path.stat().st_mtime for path in inputs), default=0)
     for file in files.documentation_pages():
         built = Path(file.abs_dest_path)
