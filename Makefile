@@ -100,5 +100,5 @@ $(VENDOR): $(PACKAGES)
 	rm -f docs/assets/vendor/katex/fonts/*.ttf docs/assets/vendor/katex/fonts/*.woff
 	touch $@
 
-$(ZIP): LICENSE $(shell find snippets -name '*.py') $(INSTALLED)
+$(ZIP): $(wildcard LICENSE snippets/*/*.py snippets/*/*/*.py) $(INSTALLED)
 	python -m verified_docs.code.archive $@
