@@ -1,5 +1,8 @@
-# Everything runs from .venv and node_modules, which the first target creates.
+# Everything runs from .venv and node_modules, which the first target creates: pages need
+# little, tests need torch. Where the index of pip has torch only with CUDA, TORCH_INDEX
+# names another one that has the small build for the CPU.
 PYTHON ?= python3
+TORCH_INDEX ?=
 VENV := .venv
 BIN := $(VENV)/bin
 MACHINE := $(PATH)
@@ -7,7 +10,11 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 export NO_MKDOCS_2_WARNING := 1
 export JUPYTER_PLATFORM_DIRS := 1
 
-INSTALLED := $(VENV)/installed
+INSTALL := $(BIN)/pip install --quiet --constraint constraints.txt \
+	$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) --editable
+NPM := npm ci --loglevel=error --ignore-scripts
+INSTALLED := $(VENV)/site-installed
+TESTS := $(VENV)/test-installed
 PACKAGES := node_modules/installed
 VENDOR := docs/assets/vendor/.installed
 ZIP := docs/snippets.zip
@@ -16,7 +23,7 @@ ADDRESS ?= 127.0.0.1:8000
 # Says what the Python of a target lacks, before anything runs.
 NEEDS := -m verified_docs.needs
 
-.PHONY: help serve site test lint check status gpu memcheck bench audit clean
+.PHONY: help serve site test one new lint check status gpu memcheck bench audit clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -33,12 +40,22 @@ site: $(VENDOR) $(ZIP)  ## build the site into site/
 	python -m verified_docs.pages.policy .cache/site
 	rm -rf site && mv .cache/site site
 
-test: lint $(VENDOR)  ## every check that needs no GPU, the browser's included
+test: lint  ## every check that needs no GPU, the browser's included
 	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutants
 	$(MAKE) site check
 	pytest -n $(WORKERS) tests/site
 
-lint: $(VENDOR)  ## ruff, mypy and actionlint
+one: $(TESTS) $(VENDOR)  ## all that concerns one snippet: make one NAME=softmax/online
+	ruff check && ruff format --check && mypy
+	pytest -q -n $(WORKERS) tests/snippets/$(dir $(NAME))test_$(notdir $(NAME)).py
+	pytest -q -n $(WORKERS) tests/compile tests/mutants -k $(NAME).py
+	$(MAKE) site check
+	pytest -q tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
+
+new: $(INSTALLED)  ## lay out a rung: make new NAME=softmax/log_softmax FROM=one_row
+	@python -m verified_docs.new "$(NAME)" "$(FROM)"
+
+lint: $(TESTS) $(VENDOR)  ## ruff, mypy and actionlint
 	ruff check
 	ruff format --check
 	mypy
@@ -75,7 +92,7 @@ bench:  ## time the kernels and their peers on this machine's GPU and record it
 	$(PYTHON) -m benchmarks.softmax
 	$(PYTHON) -m benchmarks.attention
 
-audit: $(VENDOR)  ## print the site's figures: build time, page weight, axe, Lighthouse
+audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, weights, axe, Lighthouse
 	python -m tests.site.audit
 
 clean:  ## remove what the other targets made, the installed packages too
@@ -85,12 +102,17 @@ clean:  ## remove what the other targets made, the installed packages too
 $(INSTALLED): pyproject.toml constraints.txt
 	@$(PYTHON) $(NEEDS) make
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[test]'
+	$(INSTALL) '.[site]'
 	touch $@
 
 $(PACKAGES): package.json package-lock.json $(INSTALLED)
-	npm ci --loglevel=error --ignore-scripts
+	$(NPM) --omit=dev
 	touch $@
+
+$(TESTS): $(PACKAGES)
+	$(INSTALL) '.[test]'
+	$(NPM)
+	touch $(PACKAGES) $@
 
 $(VENDOR): $(PACKAGES)
 	rm -rf docs/assets/vendor

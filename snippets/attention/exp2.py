@@ -42,8 +42,7 @@ def weights(s: torch.Tensor, m: float, *, scale: float, base: str) -> torch.Tens
     """exp(scale * s - m) of each score.
 
     Args:
-        s: [size], float32, contiguous, on a GPU (or on the CPU under
-            TRITON_INTERPRET=1).
+        s: [size], float32, contiguous, on a GPU.
         m: what is subtracted: the maximum of scale * s, or more.
         scale: what the scores are multiplied by.
         base: "e", or "2": exp2 with log2(e) folded into scale and m.
@@ -52,27 +51,27 @@ def weights(s: torch.Tensor, m: float, *, scale: float, base: str) -> torch.Tens
         [size], float32, contiguous.
 
     Raises:
-        ValueError: s or base is not one of the above.
+        ValueError: s or base is not one of the above, or s requires a gradient.
     """
     if s.ndim != 1 or s.dtype != torch.float32 or not s.is_contiguous():
         raise ValueError(
             f"s is {list(s.shape)}, {s.dtype}, strides {list(s.stride())}; "
             "it must be [size], torch.float32, contiguous"
         )
-    if not s.is_cuda and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"s is on {s.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
-        )
+    if torch.is_grad_enabled() and s.requires_grad:
+        lost = "requires a gradient, which this forward pass would lose"
+        raise ValueError(f"s {lost}; use torch.no_grad() or detach it")
     if base not in ("e", "2"):
         raise ValueError(f"base is {base!r}; it must be 'e' or '2'")
 
     p = torch.empty_like(s)
     grid = (triton.cdiv(s.numel(), 1024),)
-    if base == "e":
-        base_e_kernel[grid](s, p, scale, m, s.numel(), BLOCK=1024)
-    else:
-        log2_e = math.log2(math.e)
-        base_2_kernel[grid](s, p, scale * log2_e, m * log2_e, s.numel(), BLOCK=1024)
+    log2_e = math.log2(math.e)
+    with torch.cuda.device_of(s):
+        if base == "e":
+            base_e_kernel[grid](s, p, scale, m, s.numel(), BLOCK=1024)
+        else:
+            base_2_kernel[grid](s, p, scale * log2_e, m * log2_e, s.numel(), BLOCK=1024)
     return p
 
 
@@ -90,7 +89,7 @@ def instructions(kernel: triton.JITFunction) -> dict[str, int]:
         both at once; FSETP compares; MUFU.EX2 is 2 ** x.
     """
     source = ASTSource(
-        triton.JITFunction(kernel.fn),  # the interpreter's kernels compile no more
+        triton.JITFunction(kernel.fn),  # a kernel that no launch has changed
         signature={
             "s_ptr": "*fp32",
             "p_ptr": "*fp32",

@@ -8,38 +8,15 @@ import triton.language as tl
 # --8<-- [start:kernel]
 @triton.jit
 def attention_kernel(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    o_ptr,
-    lse_ptr,
-    scale,
-    stride_qb,
-    stride_qh,
-    stride_qm,
-    stride_qd,
-    stride_kb,
-    stride_kh,
-    stride_kn,
-    stride_kd,
-    stride_vb,
-    stride_vh,
-    stride_vn,
-    stride_vd,
-    stride_ob,
-    stride_oh,
-    stride_om,
-    stride_od,
-    heads,
-    group,
-    seq_q: tl.int32,
-    seq_k: tl.int32,
-    HEAD_DIM: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
-):
+    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, scale,
+    stride_qb, stride_qh, stride_qm, stride_qd,
+    stride_kb, stride_kh, stride_kn, stride_kd,
+    stride_vb, stride_vh, stride_vn, stride_vd,
+    stride_ob, stride_oh, stride_om, stride_od,
+    heads, group, seq_q: tl.int32, seq_k: tl.int32,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr, INPUT_PRECISION: tl.constexpr, INDEX: tl.constexpr,
+):  # fmt: skip
     # --8<-- [start:offsets]
     # Which batch and head: int64, because their offsets may pass 2^31.
     # --8<-- [line:batch]
@@ -58,14 +35,12 @@ def attention_kernel(
     # --8<-- [start:setup]
     # --8<-- [line:outer]
     start_m = tl.program_id(0) * BLOCK_M
-    offs_m = (start_m + tl.arange(0, BLOCK_M)).to(tl.int64)
-    offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
+    offs_m = (start_m + tl.arange(0, BLOCK_M)).to(INDEX)
+    offs_d = tl.arange(0, BLOCK_D).to(INDEX)
+    mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)
+    q_ptrs = q_ptr + offs_m[:, None] * stride_qm + offs_d[None, :] * stride_qd
     # --8<-- [line:load_q]
-    q = tl.load(
-        q_ptr + offs_m[:, None] * stride_qm + offs_d[None, :] * stride_qd,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-        other=0.0,
-    )  # [BLOCK_M, BLOCK_D]
+    q = tl.load(q_ptrs, mask=mask_m, other=0.0)  # [BLOCK_M, BLOCK_D]
     # --8<-- [line:initialise]
     m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     l_i = tl.zeros((BLOCK_M,), tl.float32)
@@ -75,19 +50,13 @@ def attention_kernel(
     # --8<-- [start:loop]
     # --8<-- [line:inner]
     for start_n in range(0, seq_k, BLOCK_N):
-        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
+        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(INDEX)
         mask_n = (offs_n[:, None] < seq_k) & (offs_d[None, :] < HEAD_DIM)
+        k_ptrs = k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd
+        v_ptrs = v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd
         # --8<-- [line:load_kv]
-        k = tl.load(
-            k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd,
-            mask=mask_n,
-            other=0.0,
-        )  # [BLOCK_N, BLOCK_D]
-        v = tl.load(
-            v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd,
-            mask=mask_n,
-            other=0.0,
-        )  # [BLOCK_N, BLOCK_D]
+        k = tl.load(k_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
+        v = tl.load(v_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
 
         # --8<-- [line:scores]
         s = tl.dot(q, k.T, input_precision=INPUT_PRECISION) * scale
@@ -115,12 +84,9 @@ def attention_kernel(
     o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
     # --8<-- [line:lse]
     lse = m_i + tl.log(l_i)
+    o_ptrs = o_ptr + offs_m[:, None] * stride_om + offs_d[None, :] * stride_od
     # --8<-- [line:store]
-    tl.store(
-        o_ptr + offs_m[:, None] * stride_om + offs_d[None, :] * stride_od,
-        o,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-    )
+    tl.store(o_ptrs, o, mask=mask_m)
     tl.store(lse_ptr + offs_m, lse, mask=offs_m < seq_q)
     # --8<-- [end:finish]
 
@@ -129,38 +95,19 @@ def attention_kernel(
 
 
 # --8<-- [start:checks]
-MAX_SEQ = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
-
-
 def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     """Raise a ValueError that names the tensor that the kernel cannot take."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 4:
-            raise ValueError(
-                f"{name} has {x.ndim} dimensions; it must have 4: "
-                "[batch, heads, seq, head_dim]"
-            )
-        if x.shape[2] > MAX_SEQ:
-            raise ValueError(f"{name} has seq {x.shape[2]}; it must be up to {MAX_SEQ}")
+            raise ValueError(f"{name} has {x.ndim} dimensions; it must have 4")
         if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(
-                f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
-            )
-        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be float16 or float32, or TRITON_INTERPRET unset"
-            )
-        if not x.is_cuda and not triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is on {x.device}; it must be on a GPU, or set "
-                "TRITON_INTERPRET=1"
-            )
+            raise ValueError(f"{name} is {x.dtype}; it must be float16/32 or bfloat16")
         if (x.dtype, x.device) != (q.dtype, q.device):
-            raise ValueError(
-                f"{name} is {x.dtype} on {x.device}; it must be as q: "
-                f"{q.dtype} on {q.device}"
-            )
+            as_q = f"{q.dtype} on {q.device}, as q"
+            raise ValueError(f"{name} is {x.dtype} on {x.device}; it must be {as_q}")
+        if torch.is_grad_enabled() and x.requires_grad:
+            lost = "requires a gradient, which this forward pass would lose"
+            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
     batch, heads, _, head_dim = q.shape
     if not 1 <= head_dim <= 256:
         raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
@@ -181,41 +128,29 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
 
 # --8<-- [start:launch]
 def attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    *,
-    causal: bool = False,
-    scale: float | None = None,
-    input_precision: str = "ieee",
-    block_m: int = 64,
-    block_n: int = 32,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
+    scale: float | None = None, input_precision: str = "ieee",
+    block_m: int = 64, block_n: int = 32,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
 
     Args:
-        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, any strides,
-            on a GPU (or on the CPU under TRITON_INTERPRET=1, without bfloat16).
-            batch * heads: at most 65535; head_dim: 1 to 256; seq_q, and seq_k below:
-            at most 2^31 - 256.
+        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, on a GPU, any
+            strides; head_dim from 1 to 256, batch * heads up to 65535.
         k: [batch, kv_heads, seq_k, head_dim], dtype and device of q, any strides.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
-        v: shape of k, dtype and device of q, any strides.
+        v: as k.
         causal: False; flash2_causal.py takes True.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
-        input_precision: of float32 products: "ieee", or "tf32" (faster, 10 bits of
-            fraction). Without effect on the other dtypes.
-        block_m: rows of q per program, a power of two from 16 to 128.
-        block_n: rows of k and v per step, a power of two from 16 to 128.
+        input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
+        block_m, block_n: queries and keys of a tile, powers of two from 16 to 128.
 
     Returns:
-        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
-        lse: [batch, heads, seq_q], float32, natural logarithm.
+        o: as q, in its layout. lse: [batch, heads, seq_q], float32, natural logarithm.
         A row without keys, or whose scores are all -inf, has o = 0 and lse = -inf.
 
     Raises:
-        ValueError: an argument is not one of the above.
-        triton.OutOfResources: the tiles do not fit into shared memory.
+        ValueError: a tensor is not one of the above, or requires a gradient.
 
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
@@ -223,45 +158,22 @@ def attention(
     if causal:
         raise ValueError("causal is True; it must be False: see flash2_causal.py")
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
-    scale = head_dim**-0.5 if scale is None else float(scale)
-    if not abs(scale) <= torch.finfo(torch.float32).max:
-        raise ValueError(f"scale is {scale}; it must be finite in float32")
-    if input_precision not in ("ieee", "tf32"):
-        raise ValueError(
-            f"input_precision is {input_precision!r}; it must be 'ieee' or 'tf32'"
-        )
-    for name, block in (("block_m", block_m), ("block_n", block_n)):
-        if block not in (16, 32, 64, 128):
-            raise ValueError(f"{name} is {block}; it must be 16, 32, 64 or 128")
-
-    o = torch.empty((batch, heads, seq_q, head_dim), dtype=q.dtype, device=q.device)
+    o = torch.empty_like(q)
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0:
         return o, lse
+    # Offsets inside a head: 32 bits are faster, and enough unless it is very large.
+    spans = (x.shape[2] * x.stride(2) + head_dim * x.stride(3) for x in (q, k, v, o))
     with torch.cuda.device_of(q):
         attention_kernel[(triton.cdiv(seq_q, block_m), batch * heads)](
-            q,
-            k,
-            v,
-            o,
-            lse,
-            scale,
-            *q.stride(),
-            *k.stride(),
-            *v.stride(),
-            *o.stride(),
-            heads,
-            heads // kv_heads,
-            seq_q,
-            seq_k,
-            HEAD_DIM=head_dim,
-            BLOCK_M=block_m,
-            BLOCK_N=block_n,
-            BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
-            INPUT_PRECISION=input_precision,
-            num_warps=4 if block_m * head_dim <= 2**14 else 8,
-            num_stages=2,
-        )
+            q, k, v, o, lse, head_dim**-0.5 if scale is None else scale,
+            *q.stride(), *k.stride(), *v.stride(), *o.stride(),
+            heads, heads // kv_heads, seq_q, seq_k,
+            HEAD_DIM=head_dim, BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
+            BLOCK_M=block_m, BLOCK_N=block_n, INPUT_PRECISION=input_precision,
+            INDEX=tl.int32 if max(spans) < 2**31 else tl.int64,
+            num_warps=4 if block_m * head_dim <= 2**14 else 8, num_stages=2,
+        )  # fmt: skip
     return o, lse
 
 

@@ -8,38 +8,21 @@ import triton.language as tl
 # --8<-- [start:kernel]
 @triton.jit
 def attention_kernel(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    o_ptr,
-    lse_ptr,
-    scale,
-    stride_qm,
-    stride_qd,
-    stride_kn,
-    stride_kd,
-    stride_vn,
-    stride_vd,
-    stride_om,
-    stride_od,
-    seq_q,
-    seq_k,
-    HEAD_DIM: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-):
+    q_ptr, k_ptr, v_ptr, o_ptr, lse_ptr, scale,
+    stride_qm, stride_qd, stride_kn, stride_kd,
+    stride_vn, stride_vd, stride_om, stride_od, seq_q, seq_k,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr, INDEX: tl.constexpr,
+):  # fmt: skip
     # --8<-- [start:setup]
     # --8<-- [line:outer]
     start_m = tl.program_id(0) * BLOCK_M
-    offs_m = (start_m + tl.arange(0, BLOCK_M)).to(tl.int64)
-    offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
+    offs_m = (start_m + tl.arange(0, BLOCK_M)).to(INDEX)
+    offs_d = tl.arange(0, BLOCK_D).to(INDEX)
+    mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)
+    q_ptrs = q_ptr + offs_m[:, None] * stride_qm + offs_d[None, :] * stride_qd
     # --8<-- [line:load_q]
-    q = tl.load(
-        q_ptr + offs_m[:, None] * stride_qm + offs_d[None, :] * stride_qd,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-        other=0.0,
-    )  # [BLOCK_M, BLOCK_D]
+    q = tl.load(q_ptrs, mask=mask_m, other=0.0)  # [BLOCK_M, BLOCK_D]
     # --8<-- [line:initialise]
     m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     l_i = tl.zeros((BLOCK_M,), tl.float32)
@@ -49,19 +32,13 @@ def attention_kernel(
     # --8<-- [start:loop]
     # --8<-- [line:inner]
     for start_n in range(0, seq_k, BLOCK_N):
-        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
+        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(INDEX)
         mask_n = (offs_n[:, None] < seq_k) & (offs_d[None, :] < HEAD_DIM)
+        k_ptrs = k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd
+        v_ptrs = v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd
         # --8<-- [line:load_kv]
-        k = tl.load(
-            k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd,
-            mask=mask_n,
-            other=0.0,
-        )  # [BLOCK_N, BLOCK_D]
-        v = tl.load(
-            v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd,
-            mask=mask_n,
-            other=0.0,
-        )  # [BLOCK_N, BLOCK_D]
+        k = tl.load(k_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
+        v = tl.load(v_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
 
         # --8<-- [line:scores]
         s = tl.dot(q, k.T, input_precision="ieee") * scale
@@ -91,12 +68,9 @@ def attention_kernel(
     o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
     # --8<-- [line:lse]
     lse = m_i + tl.log(l_i)
+    o_ptrs = o_ptr + offs_m[:, None] * stride_om + offs_d[None, :] * stride_od
     # --8<-- [line:store]
-    tl.store(
-        o_ptr + offs_m[:, None] * stride_om + offs_d[None, :] * stride_od,
-        o,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-    )
+    tl.store(o_ptrs, o, mask=mask_m)
     tl.store(lse_ptr + offs_m, lse, mask=offs_m < seq_q)
     # --8<-- [end:finish]
 
@@ -104,107 +78,73 @@ def attention_kernel(
 # --8<-- [end:kernel]
 
 
-# --8<-- [start:launch]
-MAX_SEQ = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
-
-
-def attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    *,
-    scale: float | None = None,
-    block_m: int = 64,
-    block_n: int = 32,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """softmax(q k^T * scale) v and the logsumexp of its scores, for one head.
-
-    Args:
-        q: [seq_q, head_dim], float16, bfloat16 or float32, any strides, on a GPU (or
-            on the CPU under TRITON_INTERPRET=1, without bfloat16). head_dim: 1 to 256;
-            seq_q, and seq_k below: at most 2^31 - 256.
-        k: [seq_k, head_dim], dtype and device of q, any strides.
-        v: [seq_k, head_dim], dtype and device of q, any strides.
-        scale: what the scores are multiplied by; head_dim ** -0.5 if None.
-        block_m: rows of q per program, a power of two from 16 to 128.
-        block_n: rows of k and v per step, a power of two from 16 to 128.
-
-    Returns:
-        o: [seq_q, head_dim], dtype of q, contiguous.
-        lse: [seq_q], float32, natural logarithm. Products and sums are float32.
-        A row without keys, or whose scores are all -inf, has o = 0 and lse = -inf.
-
-    Raises:
-        ValueError: an argument is not one of the above.
-        triton.OutOfResources: the tiles do not fit into shared memory.
-
-    Source: Dao, "FlashAttention-2", 2023, algorithm 1.
-    """
+# --8<-- [start:checks]
+def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
+    """Raise a ValueError that names the tensor that the kernel cannot take."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 2:
-            raise ValueError(
-                f"{name} has {x.ndim} dimensions; it must have 2: [seq, head_dim]"
-            )
-        if len(x) > MAX_SEQ:
-            raise ValueError(f"{name} has seq {len(x)}; it must be up to {MAX_SEQ}")
+            raise ValueError(f"{name} has {x.ndim} dimensions; it must have 2")
         if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(
-                f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
-            )
-        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be float16 or float32, or TRITON_INTERPRET unset"
-            )
-        if not x.is_cuda and not triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is on {x.device}; it must be on a GPU, or set "
-                "TRITON_INTERPRET=1"
-            )
+            raise ValueError(f"{name} is {x.dtype}; it must be float16/32 or bfloat16")
         if (x.dtype, x.device) != (q.dtype, q.device):
-            raise ValueError(
-                f"{name} is {x.dtype} on {x.device}; it must be as q: "
-                f"{q.dtype} on {q.device}"
-            )
-    (seq_q, head_dim), seq_k = q.shape, k.shape[0]
+            as_q = f"{q.dtype} on {q.device}, as q"
+            raise ValueError(f"{name} is {x.dtype} on {x.device}; it must be {as_q}")
+        if torch.is_grad_enabled() and x.requires_grad:
+            lost = "requires a gradient, which this forward pass would lose"
+            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
+    head_dim = q.shape[1]
     if not 1 <= head_dim <= 256:
         raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
     if k.shape[1] != head_dim:
         raise ValueError(f"k has head_dim {k.shape[1]}; it must be q's {head_dim}")
     if v.shape != k.shape:
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
-    scale = head_dim**-0.5 if scale is None else float(scale)
-    if not abs(scale) <= torch.finfo(torch.float32).max:
-        raise ValueError(f"scale is {scale}; it must be finite in float32")
-    for name, block in (("block_m", block_m), ("block_n", block_n)):
-        if block not in (16, 32, 64, 128):
-            raise ValueError(f"{name} is {block}; it must be 16, 32, 64 or 128")
 
-    o = torch.empty((seq_q, head_dim), dtype=q.dtype, device=q.device)
+
+# --8<-- [end:checks]
+
+
+# --8<-- [start:launch]
+def attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
+    scale: float | None = None, block_m: int = 64, block_n: int = 32,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """softmax(q k^T * scale) v and the logsumexp of its scores, for one head.
+
+    Args:
+        q: [seq_q, head_dim], float16, bfloat16 or float32, on a GPU, any strides;
+            head_dim from 1 to 256.
+        k, v: [seq_k, head_dim], dtype and device of q, any strides.
+        scale: what the scores are multiplied by; head_dim ** -0.5 if None.
+        block_m, block_n: queries and keys of a tile, powers of two from 16 to 128.
+
+    Returns:
+        o: as q, in its layout. lse: [seq_q], float32, natural logarithm.
+        A row without keys, or whose scores are all -inf, has o = 0 and lse = -inf.
+
+    Raises:
+        ValueError: a tensor is not one of the above, or requires a gradient.
+
+    Source: Dao, "FlashAttention-2", 2023, algorithm 1.
+    """
+    check(q, k, v)
+    (seq_q, head_dim), seq_k = q.shape, k.shape[0]
+    o = torch.empty_like(q)
     lse = torch.empty(seq_q, dtype=torch.float32, device=q.device)
     if seq_q == 0:
         return o, lse
-    # --8<-- [line:grid]
-    attention_kernel[(triton.cdiv(seq_q, block_m),)](
-        q,
-        k,
-        v,
-        o,
-        lse,
-        scale,
-        *q.stride(),
-        *k.stride(),
-        *v.stride(),
-        *o.stride(),
-        seq_q,
-        seq_k,
-        HEAD_DIM=head_dim,
-        BLOCK_M=block_m,
-        BLOCK_N=block_n,
-        BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
-        num_warps=4 if block_m * head_dim <= 2**14 else 8,
-        num_stages=2,
-    )
+    # Offsets of 32 bits are faster, and enough unless the head is very large.
+    spans = (x.shape[0] * x.stride(0) + head_dim * x.stride(1) for x in (q, k, v, o))
+    with torch.cuda.device_of(q):
+        # --8<-- [line:grid]
+        attention_kernel[(triton.cdiv(seq_q, block_m),)](
+            q, k, v, o, lse, head_dim**-0.5 if scale is None else scale,
+            *q.stride(), *k.stride(), *v.stride(), *o.stride(), seq_q, seq_k,
+            HEAD_DIM=head_dim, BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
+            BLOCK_M=block_m, BLOCK_N=block_n,
+            INDEX=tl.int32 if max(spans) < 2**31 else tl.int64,
+            num_warps=4 if block_m * head_dim <= 2**14 else 8, num_stages=2,
+        )  # fmt: skip
     return o, lse
 
 

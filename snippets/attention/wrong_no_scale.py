@@ -5,29 +5,12 @@ import torch
 
 # --8<-- [start:reference]
 def weights(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
-    """softmax(q k^T): the scale is missing.
-
-    Args:
-        q: [..., seq_q, head_dim], a floating dtype.
-        k: [..., seq_k, head_dim], dtype of q.
-
-    Returns:
-        [..., seq_q, seq_k], dtype of q.
-    """
+    """softmax(q k^T): the scale is missing."""
     return torch.softmax(q @ k.mT, dim=-1)
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """softmax(q k^T) v: finite, plausible, and not attention.
-
-    Args:
-        q: [..., seq_q, head_dim], a floating dtype.
-        k: [..., seq_k, head_dim], dtype of q.
-        v: [..., seq_k, head_dim], dtype of q.
-
-    Returns:
-        [..., seq_q, head_dim], dtype of q.
-    """
+    """softmax(q k^T) v: finite, plausible, and not attention."""
     return weights(q, k) @ v
 
 

@@ -1,192 +1,70 @@
-"""Wrong on purpose: causal bounds that are right only if BLOCK_N divides BLOCK_M."""
+"""Wrong on purpose: causal bounds that hold only if block_n divides block_m.
+
+flash2_causal.py rounds them to whole tiles. As many queries as keys here, a multiple of
+block_m; tensors are contiguous, head_dim is a power of two.
+"""
 
 import torch
 import triton
 import triton.language as tl
 
 
+# --8<-- [start:kernel]
 @triton.jit
 def attention_kernel(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    o_ptr,
-    lse_ptr,
-    scale,
-    stride_qm,
-    stride_qd,
-    stride_kn,
-    stride_kd,
-    stride_vn,
-    stride_vd,
-    stride_om,
-    stride_od,
-    seq_q,
-    seq_k,
-    HEAD_DIM: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
-    CAUSAL: tl.constexpr,
-):
+    q_ptr, k_ptr, v_ptr, o_ptr, scale, seq,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
     start_m = tl.program_id(0) * BLOCK_M
-    offs_m = (start_m + tl.arange(0, BLOCK_M)).to(tl.int64)
-    offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
-    q = tl.load(
-        q_ptr + offs_m[:, None] * stride_qm + offs_d[None, :] * stride_qd,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-        other=0.0,
-    )  # [BLOCK_M, BLOCK_D]
+    offs_m, offs_d = start_m + tl.arange(0, BLOCK_M), tl.arange(0, HEAD_DIM)
+    queries = offs_m[:, None] * HEAD_DIM + offs_d[None, :]
+    q = tl.load(q_ptr + queries)
     m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     l_i = tl.zeros((BLOCK_M,), tl.float32)
-    acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
-
+    acc = tl.zeros((BLOCK_M, HEAD_DIM), tl.float32)
     # --8<-- [start:loop]
-    # Wrong: start_m need not be where a tile of keys begins. Then the last tile off the
-    # band reaches beyond it, without a mask, and the band begins with the same keys.
-    full, last = start_m, tl.minimum(start_m + BLOCK_M, seq_k)
+    # Wrong: a tile of keys need not begin at start_m. Then the last one off the band
+    # reaches beyond it, without a mask, and the band begins with the same keys.
+    # --8<-- [line:bounds]
+    full, last = start_m, start_m + BLOCK_M
     for ON_BAND in tl.static_range(2):
-        first, end = (full, last) if ON_BAND else (0, full)
-        for start_n in range(first, end, BLOCK_N):
-            offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
-            mask_n = (offs_n[:, None] < seq_k) & (offs_d[None, :] < HEAD_DIM)
-            k = tl.load(
-                k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd,
-                mask=mask_n,
-                other=0.0,
-            )  # [BLOCK_N, BLOCK_D]
-            v = tl.load(
-                v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd,
-                mask=mask_n,
-                other=0.0,
-            )  # [BLOCK_N, BLOCK_D]
-
-            s = tl.dot(q, k.T, input_precision=INPUT_PRECISION) * scale
+        for start_n in range(full * ON_BAND, last if ON_BAND else full, BLOCK_N):
+            offs_n = start_n + tl.arange(0, BLOCK_N)
+            keys = offs_n[:, None] * HEAD_DIM + offs_d[None, :]
+            k = tl.load(k_ptr + keys, mask=offs_n[:, None] < seq, other=0.0)
+            v = tl.load(v_ptr + keys, mask=offs_n[:, None] < seq, other=0.0)
+            s = tl.dot(q, k.T, input_precision="ieee") * scale
             if ON_BAND:
-                seen = offs_n[None, :] < seq_k
-                if CAUSAL:
-                    seen &= offs_n[None, :] <= offs_m[:, None] + seq_k - seq_q
-                s = tl.where(seen, s, float("-inf"))  # [BLOCK_M, BLOCK_N]
-
+                s = tl.where(offs_n[None, :] <= offs_m[:, None], s, float("-inf"))
             m_new = tl.maximum(m_i, tl.max(s, axis=1))
-            # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
-            shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-            p = tl.exp(s - shift[:, None])
-            alpha = tl.exp(m_i - shift)
+            p, alpha = tl.exp(s - m_new[:, None]), tl.exp(m_i - m_new)
             l_i = l_i * alpha + tl.sum(p, axis=1)
-            acc = acc * alpha[:, None]
-            acc = tl.dot(p.to(v.dtype), v, acc, input_precision=INPUT_PRECISION)
-            m_i = m_new
+            pv = tl.dot(p.to(v.dtype), v, input_precision="ieee")
+            acc, m_i = acc * alpha[:, None] + pv, m_new
     # --8<-- [end:loop]
-
-    # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
-    o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
-    lse = m_i + tl.log(l_i)
-    tl.store(
-        o_ptr + offs_m[:, None] * stride_om + offs_d[None, :] * stride_od,
-        o,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-    )
-    tl.store(lse_ptr + offs_m, lse, mask=offs_m < seq_q)
+    tl.store(o_ptr + queries, acc / l_i[:, None])
 
 
-def attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    *,
-    block_m: int = 64,
-    block_n: int = 64,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """A wrong causal attention of one head: wrong if block_m < block_n.
-
-    Args:
-        q: [seq_q, head_dim], float16, bfloat16 or float32, on a GPU (or on the
-            CPU under TRITON_INTERPRET=1, without bfloat16). head_dim: 1 to 128.
-        k: [seq_q, head_dim], dtype and device of q.
-        v: shape, dtype and device of k.
-        block_m: rows of q per program: 16, 32, 64 or 128.
-        block_n: rows of k and v per step: 16, 32, 64 or 128.
-
-    Returns:
-        o: [seq_q, head_dim], dtype of q, wrong unless block_n divides block_m.
-        lse: [seq_q], float32, natural logarithm.
-
-    Raises:
-        ValueError: an argument is not one of the above.
-
-    Source: bounds found in tutorials; flash2_causal.py rounds them to whole tiles.
-    """
-    for name, x in (("q", q), ("k", k), ("v", v)):
-        if x.ndim != 2 or not 1 <= x.shape[1] <= 128:
-            raise ValueError(
-                f"{name} has shape {list(x.shape)}; it must be [seq, head_dim], "
-                "head_dim from 1 to 128"
-            )
-        if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(
-                f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
-            )
-        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be float16 or float32, or TRITON_INTERPRET unset"
-            )
-        if (x.dtype, x.device) != (q.dtype, q.device):
-            raise ValueError(
-                f"{name} is {x.dtype} on {x.device}; it must be as q: "
-                f"{q.dtype} on {q.device}"
-            )
-    if not q.is_cuda and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"q is on {q.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
-        )
-    if k.shape != q.shape:
-        raise ValueError(f"k has shape {list(k.shape)}; it must be q's {list(q.shape)}")
-    if v.shape != k.shape:
-        raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
-    for name, block in (("block_m", block_m), ("block_n", block_n)):
-        if block not in (16, 32, 64, 128):
-            raise ValueError(f"{name} is {block}; it must be 16, 32, 64 or 128")
-
-    o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
-    lse = torch.empty(q.shape[0], dtype=torch.float32, device=q.device)
-    if o.numel() == 0:
-        return o, lse
-    attention_kernel[(triton.cdiv(q.shape[0], block_m),)](
-        q,
-        k,
-        v,
-        o,
-        lse,
-        q.shape[1] ** -0.5,
-        *q.stride(),
-        *k.stride(),
-        *v.stride(),
-        *o.stride(),
-        q.shape[0],
-        k.shape[0],
-        HEAD_DIM=q.shape[1],
-        BLOCK_M=block_m,
-        BLOCK_N=block_n,
-        BLOCK_D=max(16, triton.next_power_of_2(q.shape[1])),
-        INPUT_PRECISION="ieee",
-        CAUSAL=True,
-        num_stages=2,
-    )
-    return o, lse
+# --8<-- [end:kernel]
+# --8<-- [start:launch]
+def attention(q, k, v, *, block_m=64, block_n=64):
+    """A wrong causal attention of one head, [seq, head_dim]."""
+    (seq, head_dim), o = q.shape, torch.empty_like(q)
+    sizes = seq, head_dim, block_m, block_n
+    with torch.cuda.device_of(q):
+        attention_kernel[(seq // block_m,)](q, k, v, o, head_dim**-0.5, *sizes)
+    return o
 
 
+# --8<-- [end:launch]
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    q, k, v = (torch.randn(256, 64, device=device) for _ in range(3))
-    seen = torch.ones(256, 256, dtype=torch.bool, device=device).tril()
-    scores = (q.double() @ k.double().T * 64**-0.5).where(seen, float("-inf"))
-    expected = torch.softmax(scores, dim=-1) @ v.double()
+    q, k, v = torch.randn(3, 256, 64, device=device)
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    expected = sdpa(*(x.double() for x in (q, k, v)), is_causal=True)
     for block_m, block_n in ((64, 32), (64, 64), (32, 64)):
-        o, _ = attention(q, k, v, block_m=block_m, block_n=block_n)
-        error = ((o - expected).norm() / expected.norm()).item()
+        o = attention(q, k, v, block_m=block_m, block_n=block_n)
+        error = (o - expected).norm() / expected.norm()
         print(f"{device}: tiles of {block_m} by {block_n}: relative error {error:.1e}")
 # --8<-- [end:demo]

@@ -1,4 +1,8 @@
-"""Wrong on purpose: the keys beyond the last have a weight, that of a score of 0."""
+"""Wrong on purpose: the keys beyond the last have a weight, that of a score of 0.
+
+The loads are masked and nothing is read out of bounds, but the scores are not.
+flash2_single_head.py masks them. Tensors are contiguous, head_dim is a power of two.
+"""
 
 import torch
 import triton
@@ -8,218 +12,57 @@ import triton.language as tl
 # --8<-- [start:kernel]
 @triton.jit
 def attention_kernel(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    o_ptr,
-    lse_ptr,
-    scale,
-    stride_qm,
-    stride_qd,
-    stride_kn,
-    stride_kd,
-    stride_vn,
-    stride_vd,
-    stride_om,
-    stride_od,
-    seq_q,
-    seq_k,
-    HEAD_DIM: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-):
-    # --8<-- [start:setup]
-    # --8<-- [line:outer]
-    start_m = tl.program_id(0) * BLOCK_M
-    offs_m = (start_m + tl.arange(0, BLOCK_M)).to(tl.int64)
-    offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
-    # --8<-- [line:load_q]
-    q = tl.load(
-        q_ptr + offs_m[:, None] * stride_qm + offs_d[None, :] * stride_qd,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-        other=0.0,
-    )  # [BLOCK_M, BLOCK_D]
-    # --8<-- [line:initialise]
+    q_ptr, k_ptr, v_ptr, o_ptr, scale, seq_q, seq_k,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
+    offs_m = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
+    offs_d = tl.arange(0, HEAD_DIM)
+    queries = offs_m[:, None] * HEAD_DIM + offs_d[None, :]
+    q = tl.load(q_ptr + queries, mask=offs_m[:, None] < seq_q, other=0.0)
     m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     l_i = tl.zeros((BLOCK_M,), tl.float32)
-    acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
-    # --8<-- [end:setup]
-
+    acc = tl.zeros((BLOCK_M, HEAD_DIM), tl.float32)
     # --8<-- [start:loop]
-    # --8<-- [line:inner]
     for start_n in range(0, seq_k, BLOCK_N):
-        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
-        mask_n = (offs_n[:, None] < seq_k) & (offs_d[None, :] < HEAD_DIM)
-        # --8<-- [line:load_kv]
-        k = tl.load(
-            k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd,
-            mask=mask_n,
-            other=0.0,
-        )  # [BLOCK_N, BLOCK_D]
-        v = tl.load(
-            v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd,
-            mask=mask_n,
-            other=0.0,
-        )  # [BLOCK_N, BLOCK_D]
-
-        # --8<-- [line:scores]
+        offs_n = start_n + tl.arange(0, BLOCK_N)
+        keys = offs_n[:, None] * HEAD_DIM + offs_d[None, :]
+        k = tl.load(k_ptr + keys, mask=offs_n[:, None] < seq_k, other=0.0)
+        v = tl.load(v_ptr + keys, mask=offs_n[:, None] < seq_k, other=0.0)
         # Wrong: keys that do not exist were loaded as 0, and have a score of 0.
+        # --8<-- [line:scores]
         s = tl.dot(q, k.T, input_precision="ieee") * scale  # [BLOCK_M, BLOCK_N]
-
-        # --8<-- [line:max]
         m_new = tl.maximum(m_i, tl.max(s, axis=1))
-        # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
-        shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-        # --8<-- [line:weights]
-        p = tl.exp(s - shift[:, None])
-        # --8<-- [line:alpha]
-        alpha = tl.exp(m_i - shift)
-        # --8<-- [line:sum]
+        p = tl.exp(s - m_new[:, None])
+        alpha = tl.exp(m_i - m_new)
         l_i = l_i * alpha + tl.sum(p, axis=1)
-        # The sum over a tile starts from 0: one long chain would round more.
-        # --8<-- [line:product]
         pv = tl.dot(p.to(v.dtype), v, input_precision="ieee")
-        # --8<-- [line:output]
-        acc = tl.fma(acc, alpha[:, None], pv)
+        acc = acc * alpha[:, None] + pv
         m_i = m_new
     # --8<-- [end:loop]
-
-    # --8<-- [start:finish]
-    # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
-    # --8<-- [line:divide]
-    o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
-    # --8<-- [line:lse]
-    lse = m_i + tl.log(l_i)
-    # --8<-- [line:store]
-    tl.store(
-        o_ptr + offs_m[:, None] * stride_om + offs_d[None, :] * stride_od,
-        o,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-    )
-    tl.store(lse_ptr + offs_m, lse, mask=offs_m < seq_q)
-    # --8<-- [end:finish]
+    tl.store(o_ptr + queries, acc / l_i[:, None], mask=offs_m[:, None] < seq_q)
 
 
 # --8<-- [end:kernel]
-
-
 # --8<-- [start:launch]
-MAX_SEQ = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
-
-
-def attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    *,
-    scale: float | None = None,
-    block_m: int = 64,
-    block_n: int = 32,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """A wrong attention: right only where block_n divides seq_k.
-
-    Args:
-        q: [seq_q, head_dim], float16, bfloat16 or float32, any strides, on a GPU (or
-            on the CPU under TRITON_INTERPRET=1, without bfloat16). head_dim: 1 to 256;
-            seq_q, and seq_k below: at most 2^31 - 256.
-        k: [seq_k, head_dim], dtype and device of q, any strides.
-        v: [seq_k, head_dim], dtype and device of q, any strides.
-        scale: what the scores are multiplied by; head_dim ** -0.5 if None.
-        block_m: rows of q per program, a power of two from 16 to 128.
-        block_n: rows of k and v per step, a power of two from 16 to 128.
-
-    Returns:
-        o: [seq_q, head_dim], dtype of q, contiguous; its weights sum to less than 1.
-        lse: [seq_q], float32, natural logarithm; too large.
-
-    Raises:
-        ValueError: an argument is not one of the above.
-
-    Source: a common mistake; flash2_single_head.py masks the scores.
-    """
-    for name, x in (("q", q), ("k", k), ("v", v)):
-        if x.ndim != 2:
-            raise ValueError(
-                f"{name} has {x.ndim} dimensions; it must have 2: [seq, head_dim]"
-            )
-        if len(x) > MAX_SEQ:
-            raise ValueError(f"{name} has seq {len(x)}; it must be up to {MAX_SEQ}")
-        if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(
-                f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
-            )
-        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be float16 or float32, or TRITON_INTERPRET unset"
-            )
-        if not x.is_cuda and not triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is on {x.device}; it must be on a GPU, or set "
-                "TRITON_INTERPRET=1"
-            )
-        if (x.dtype, x.device) != (q.dtype, q.device):
-            raise ValueError(
-                f"{name} is {x.dtype} on {x.device}; it must be as q: "
-                f"{q.dtype} on {q.device}"
-            )
-    (seq_q, head_dim), seq_k = q.shape, k.shape[0]
-    if not 1 <= head_dim <= 256:
-        raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
-    if k.shape[1] != head_dim:
-        raise ValueError(f"k has head_dim {k.shape[1]}; it must be q's {head_dim}")
-    if v.shape != k.shape:
-        raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
-    scale = head_dim**-0.5 if scale is None else float(scale)
-    if not abs(scale) <= torch.finfo(torch.float32).max:
-        raise ValueError(f"scale is {scale}; it must be finite in float32")
-    for name, block in (("block_m", block_m), ("block_n", block_n)):
-        if block not in (16, 32, 64, 128):
-            raise ValueError(f"{name} is {block}; it must be 16, 32, 64 or 128")
-
-    o = torch.empty((seq_q, head_dim), dtype=q.dtype, device=q.device)
-    lse = torch.empty(seq_q, dtype=torch.float32, device=q.device)
-    if seq_q == 0:
-        return o, lse
-    # --8<-- [line:grid]
-    attention_kernel[(triton.cdiv(seq_q, block_m),)](
-        q,
-        k,
-        v,
-        o,
-        lse,
-        scale,
-        *q.stride(),
-        *k.stride(),
-        *v.stride(),
-        *o.stride(),
-        seq_q,
-        seq_k,
-        HEAD_DIM=head_dim,
-        BLOCK_M=block_m,
-        BLOCK_N=block_n,
-        BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
-        num_warps=4 if block_m * head_dim <= 2**14 else 8,
-        num_stages=2,
-    )
-    return o, lse
+def attention(q, k, v, *, block_m=64, block_n=32):
+    """A wrong attention of one head, [seq, head_dim]."""
+    o, (seq_q, head_dim) = torch.empty_like(q), q.shape
+    with torch.cuda.device_of(q):
+        attention_kernel[(triton.cdiv(seq_q, block_m),)](
+            q, k, v, o, head_dim**-0.5, seq_q, len(k), head_dim, block_m, block_n
+        )
+    return o
 
 
 # --8<-- [end:launch]
-
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    q = torch.randn(64, 64, device=device).half()
-    k, v = (torch.randn(1000, 64, device=device).half() for _ in range(2))
+    q, k, v = (torch.randn(n, 64, device=device).half() for n in (64, 1000, 1000))
     scores = q.double() @ k.double().T * 64**-0.5
-    o, _ = attention(q, k, v)
-    error = (o - torch.softmax(scores, dim=-1) @ v.double()).abs().max().item()
-    print(f"{device}: largest error {error:.1e}, which looks small")
-    weights, _ = attention(q, k, torch.ones_like(v))
-    print(f"the weights of row 0 sum to {weights[0, 0].item():.3f}")
+    error = attention(q, k, v) - torch.softmax(scores, dim=-1) @ v.double()
+    print(f"{device}: largest error {error.abs().max():.1e}, which looks small")
+    print(f"weights of row 0 sum to {attention(q, k, v * 0 + 1)[0, 0].item():.3f}")
     q[:, 0], k[:, 0] = 8, -10  # all scores about 10 lower: the sum must stay 1
-    weights, _ = attention(q, k, torch.ones_like(v))
-    print(f"with lower scores, to {weights[0, 0].item():.3f}")
+    print(f"with lower scores, to {attention(q, k, v * 0 + 1)[0, 0].item():.3f}")
 # --8<-- [end:demo]

@@ -4,6 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 # --8<-- [start:word]
 @triton.jit
@@ -38,8 +40,6 @@ def softmax_kernel(
     stride_yc,
     cols: tl.int64,
     chunks,
-    SHARED: tl.constexpr,
-    WAIT: tl.constexpr,
     COMPUTE: tl.constexpr,
     BLOCK_CHUNKS: tl.constexpr,
     CHUNK_COLS: tl.constexpr,
@@ -84,7 +84,7 @@ def softmax_kernel(
     # --8<-- [end:partial]
 
     # --8<-- [start:meet]
-    if SHARED:
+    if BLOCK_CHUNKS > 1:
         # The value is the message: nothing else has to arrive before it.
         # --8<-- [line:publish]
         tl.atomic_xchg(word_ptr + ticket, to_word(m_i, l_i), sem="relaxed")
@@ -93,11 +93,10 @@ def softmax_kernel(
         if BLOCK_CHUNKS > 32:
             # Reading many words again and again costs bandwidth: first wait for the
             # word of the program that started last.
-            missing = WAIT
-            while missing:
+            word = tl.zeros((), tl.int64)
+            while word == 0:
                 word = tl.load(word_ptr + row * chunks + chunks - 1, volatile=True)
-                missing = word == 0
-        missing = WAIT
+        missing = True
         # --8<-- [line:wait]
         while missing:
             tl.debug_barrier()
@@ -157,21 +156,19 @@ def softmax(
     """Softmax over the last dimension, one or more programs per row, one launch.
 
     Args:
-        x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
-            (or on the CPU under TRITON_INTERPRET=1).
-        chunk_cols: columns per program, a power of two from 1 to 65536; by default
-            the whole row up to 128 KiB, and 32 KiB of longer ones. Doubled until a row
-            has no more chunks than the GPU has multiprocessors: then all programs of a
-            row fit on the GPU at a time, and none waits for ever.
-        block_cols: columns per tile, a power of two from 1 to 65536; by default as in
-            `tile`.
+        x: [rows, cols], float16, bfloat16, float32 or float64, any strides.
+        chunk_cols: columns per program, a power of two; by default the whole row up to
+            128 KiB, and 32 KiB of longer ones. Doubled until a row has no more chunks
+            than the GPU has multiprocessors: then all programs of a row fit on the GPU
+            at a time, and none waits for ever.
+        block_cols: columns per tile, a power of two; by default as in `tile`.
 
     Returns:
         [rows, cols], dtype of x, contiguous. The arithmetic is float32, or float64
         for float64.
 
     Raises:
-        ValueError: x, chunk_cols or block_cols is not one of the above.
+        ValueError: x is not one of the above, or requires a gradient.
 
     Source: Milakov and Gimelshein, "Online normalizer calculation for softmax",
     2018, section 3.1; tickets and waiting as in Merrill and Garland, "Single-pass
@@ -179,53 +176,42 @@ def softmax(
     """
     if x.ndim != 2:
         raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
-    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+    if x.dtype not in DTYPES:
+        raise ValueError(f"x is {x.dtype}; it must be one of {DTYPES}")
+    if torch.is_grad_enabled() and x.requires_grad:
         raise ValueError(
-            f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
+            "x requires a gradient, which this kernel would lose; "
+            "use torch.no_grad() or detach"
         )
-    if not x.is_cuda and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
-        )
-    for name, value in (("chunk_cols", chunk_cols), ("block_cols", block_cols)):
-        if value is not None and value not in [2**i for i in range(17)]:
-            raise ValueError(
-                f"{name} is {value}; it must be a power of two from 1 to 65536"
-            )
 
     rows, cols = x.shape
     y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
         return y
     itemsize = x.element_size()
+    whole = triton.next_power_of_2(cols)
     if chunk_cols is None:
-        whole = triton.next_power_of_2(cols)
         chunk_cols = whole if whole * itemsize <= 131072 else 32768 // itemsize
-    # Two float64 do not fit in a word: then one program takes the whole row.
-    most_chunks = 1
-    if x.dtype != torch.float64:
-        gpu = torch.cuda.get_device_properties(x.device) if x.is_cuda else None
-        most_chunks = gpu.multi_processor_count if gpu else 128
-    while triton.cdiv(cols, chunk_cols) > most_chunks:
-        chunk_cols *= 2
+    if x.dtype == torch.float64:
+        chunk_cols = whole  # two float64 do not fit in a word
+    if cols > chunk_cols:
+        gpu = torch.cuda.get_device_properties(x.device)
+        while triton.cdiv(cols, chunk_cols) > gpu.multi_processor_count:
+            chunk_cols *= 2
     chunks = triton.cdiv(cols, chunk_cols)
     best_block, num_warps, registers = tile(chunk_cols, chunks, itemsize)
-    # The interpreter runs one program after the other. So it launches twice, and only
-    # the second launch waits: for words that are all there.
-    # The last two words count the tickets, one for each launch.
-    words = torch.zeros(rows * chunks + 2, dtype=torch.int64, device=x.device)
-    for wait in (True,) if x.is_cuda else (False, True):
+    # The last word counts the tickets.
+    words = torch.zeros(rows * chunks + 1, dtype=torch.int64, device=x.device)
+    with torch.cuda.device_of(x):
         softmax_kernel[(rows * chunks,)](
             x,
             y,
             words,
-            words[rows * chunks + wait :],
+            words[rows * chunks :],
             *x.stride(),
             *y.stride(),
             cols,
             chunks,
-            SHARED=chunks > 1,
-            WAIT=wait,
             COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
             BLOCK_CHUNKS=triton.next_power_of_2(chunks),
             CHUNK_COLS=chunk_cols,

@@ -29,28 +29,23 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 
     Returns:
         [..., cols], dtype of x. NaN for a row that is all -inf or holds NaN or +inf.
-
-    Raises:
-        ValueError: x has no dimension, or no floating dtype.
+        The arithmetic is float32, or float64 for float64.
 
     Source: Milakov and Gimelshein, "Online normalizer calculation for softmax",
     2018, algorithm 2 (safe softmax).
     """
-    if x.ndim == 0 or not x.is_floating_point():
-        raise ValueError(
-            f"x is {x.dtype} with {x.ndim} dimensions; "
-            "it must have a floating dtype and at least 1 dimension"
-        )
     if x.numel() == 0:
         return torch.empty_like(x)
+    # --8<-- [line:wide]
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
     # --8<-- [line:max]
-    m_i = x.amax(dim=-1, keepdim=True)
+    m_i = wide.amax(dim=-1, keepdim=True)
     # --8<-- [line:numerator]
-    numerator = torch.exp(x - m_i)
+    numerator = torch.exp(wide - m_i)
     # --8<-- [line:sum]
     l_i = numerator.sum(dim=-1, keepdim=True)
     # --8<-- [line:output]
-    return numerator / l_i
+    return (numerator / l_i).to(x.dtype)
 
 
 # --8<-- [end:reference]
@@ -65,23 +60,17 @@ def logsumexp(x: torch.Tensor) -> torch.Tensor:
 
     Returns:
         [...], dtype of x; softmax(x) is exp(x - logsumexp(x)). It is -inf for a row
-        that is all -inf or empty, and +inf for a row that holds +inf.
-
-    Raises:
-        ValueError: x has no dimension, or no floating dtype.
+        that is all -inf or empty, and +inf for a row that holds +inf. The arithmetic
+        is float32, or float64 for float64.
     """
-    if x.ndim == 0 or not x.is_floating_point():
-        raise ValueError(
-            f"x is {x.dtype} with {x.ndim} dimensions; "
-            "it must have a floating dtype and at least 1 dimension"
-        )
     if x.shape[-1] == 0:
         return torch.full(x.shape[:-1], float("-inf"), dtype=x.dtype, device=x.device)
-    m_i = x.amax(dim=-1, keepdim=True)
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    m_i = wide.amax(dim=-1, keepdim=True)
     # A maximum of -inf or +inf is not subtracted: inf - inf is NaN.
     m_i = torch.where(m_i.isinf(), 0.0, m_i)
-    l_i = torch.exp(x - m_i).sum(dim=-1)
-    return m_i.squeeze(-1) + torch.log(l_i)
+    l_i = torch.exp(wide - m_i).sum(dim=-1)
+    return (m_i.squeeze(-1) + torch.log(l_i)).to(x.dtype)
 
 
 # --8<-- [end:logsumexp]

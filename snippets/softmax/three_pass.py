@@ -4,6 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 # --8<-- [start:kernel]
 @triton.jit
@@ -72,48 +74,43 @@ def softmax(x: torch.Tensor, *, block_cols: int = 1024) -> torch.Tensor:
     """Softmax over the last dimension, one program per row.
 
     Args:
-        x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
-            (or on the CPU under TRITON_INTERPRET=1).
-        block_cols: columns per tile, a power of two from 1 to 65536.
+        x: [rows, cols], float16, bfloat16, float32 or float64, any strides.
+        block_cols: columns per tile, a power of two.
 
     Returns:
         [rows, cols], dtype of x, contiguous. The arithmetic is float32, or float64
         for float64.
 
     Raises:
-        ValueError: x or block_cols is not one of the above.
+        ValueError: x is not one of the above, or requires a gradient.
 
     Source: Milakov and Gimelshein, "Online normalizer calculation for softmax",
     2018, algorithm 2 (safe softmax), in tiles.
     """
     if x.ndim != 2:
         raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
-    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+    if x.dtype not in DTYPES:
+        raise ValueError(f"x is {x.dtype}; it must be one of {DTYPES}")
+    if torch.is_grad_enabled() and x.requires_grad:
         raise ValueError(
-            f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
-        )
-    if not x.is_cuda and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
-        )
-    if block_cols not in [2**i for i in range(17)]:
-        raise ValueError(
-            f"block_cols is {block_cols}; it must be a power of two from 1 to 65536"
+            "x requires a gradient, which this kernel would lose; "
+            "use torch.no_grad() or detach"
         )
 
     rows, cols = x.shape
     y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
         return y
-    softmax_kernel[(rows,)](
-        x,
-        y,
-        *x.stride(),
-        *y.stride(),
-        cols,
-        COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
-        BLOCK_COLS=block_cols,
-    )
+    with torch.cuda.device_of(x):
+        softmax_kernel[(rows,)](
+            x,
+            y,
+            *x.stride(),
+            *y.stride(),
+            cols,
+            COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
+            BLOCK_COLS=block_cols,
+        )
     return y
 
 

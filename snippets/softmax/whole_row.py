@@ -4,6 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 # --8<-- [start:kernel]
 @triton.jit
@@ -67,50 +69,49 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     """Softmax over the last dimension, whole rows in the registers of one program.
 
     Args:
-        x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
-            (or on the CPU under TRITON_INTERPRET=1); at most 65536 columns. Fast up
-            to 32768 columns: beyond, registers spill.
+        x: [rows, cols], float16, bfloat16, float32 or float64, any strides; at
+            most 65536 columns. Fast up to 32768 columns: beyond, registers spill.
 
     Returns:
         [rows, cols], dtype of x, contiguous. The arithmetic is float32, or float64
         for float64.
 
     Raises:
-        ValueError: x is not one of the above.
+        ValueError: x is not one of the above, or requires a gradient.
 
     Source: Milakov and Gimelshein, "Online normalizer calculation for softmax",
     2018, algorithm 2 (safe softmax), on one block.
     """
     if x.ndim != 2:
         raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
-    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        raise ValueError(
-            f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
-        )
-    if not x.is_cuda and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
-        )
+    if x.dtype not in DTYPES:
+        raise ValueError(f"x is {x.dtype}; it must be one of {DTYPES}")
     if x.shape[1] > 65536:
         raise ValueError(f"x has {x.shape[1]} columns; it must have at most 65536")
+    if torch.is_grad_enabled() and x.requires_grad:
+        raise ValueError(
+            "x requires a gradient, which this kernel would lose; "
+            "use torch.no_grad() or detach"
+        )
 
     rows, cols = x.shape
     y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     if y.numel() == 0:
         return y
     block_rows, block_cols, num_warps = tile(cols, x.element_size())
-    softmax_kernel[(triton.cdiv(rows, block_rows),)](
-        x,
-        y,
-        *x.stride(),
-        *y.stride(),
-        rows,
-        cols,
-        COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
-        BLOCK_ROWS=block_rows,
-        BLOCK_COLS=block_cols,
-        num_warps=num_warps,
-    )
+    with torch.cuda.device_of(x):
+        softmax_kernel[(triton.cdiv(rows, block_rows),)](
+            x,
+            y,
+            *x.stride(),
+            *y.stride(),
+            rows,
+            cols,
+            COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
+            BLOCK_ROWS=block_rows,
+            BLOCK_COLS=block_cols,
+            num_warps=num_warps,
+        )
     return y
 
 

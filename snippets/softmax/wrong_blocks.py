@@ -1,4 +1,7 @@
-"""Wrong on purpose: the softmax of each block of a row, on its own."""
+"""Wrong on purpose: the softmax of each block of a row, on its own.
+
+The rows of x are contiguous and float32. A row sums to the number of its tiles.
+"""
 
 import torch
 import triton
@@ -7,89 +10,34 @@ import triton.language as tl
 
 # --8<-- [start:kernel]
 @triton.jit
-def softmax_kernel(
-    x_ptr,
-    y_ptr,
-    stride_xr,
-    stride_xc,
-    stride_yr,
-    stride_yc,
-    cols: tl.int64,
-    COMPUTE: tl.constexpr,
-    BLOCK_COLS: tl.constexpr,
-):
+def softmax_kernel(x_ptr, y_ptr, cols: tl.int64, BLOCK_COLS: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
-
     # Wrong: each tile gets a maximum and a denominator of its own.
+    # --8<-- [line:loop]
     for start in range(0, cols, BLOCK_COLS):
-        mask = start + offs < cols
-        x = tl.load(
-            x_ptr + row * stride_xr + (start + offs) * stride_xc,
-            mask,
-            other=float("-inf"),
-        ).to(COMPUTE)
-        m_i = tl.max(x, axis=0)
-        numerator = tl.exp(x - m_i)
+        offs = start + tl.arange(0, BLOCK_COLS)
+        mask = offs < cols
+        x = tl.load(x_ptr + row * cols + offs, mask, other=float("-inf"))
+        m_i = tl.max(x.to(tl.float32), axis=0)
+        numerator = tl.exp(x.to(tl.float32) - m_i)
         l_i = tl.sum(numerator, axis=0)
+        # --8<-- [line:output]
         y = numerator / l_i
-        tl.store(y_ptr + row * stride_yr + (start + offs) * stride_yc, y, mask)
+        tl.store(y_ptr + row * cols + offs, y, mask)
 
 
 # --8<-- [end:kernel]
-
-
 # --8<-- [start:launch]
 def softmax(x: torch.Tensor, *, block_cols: int = 1024) -> torch.Tensor:
-    """A wrong softmax: right only for rows of at most block_cols columns.
-
-    Args:
-        x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
-            (or on the CPU under TRITON_INTERPRET=1).
-        block_cols: columns per tile, a power of two from 1 to 65536.
-
-    Returns:
-        [rows, cols], dtype of x, contiguous. Each tile sums to 1, so a row sums to the
-        number of its tiles.
-
-    Raises:
-        ValueError: x or block_cols is not one of the above.
-
-    Source: a common mistake; three_pass.py has the right loops.
-    """
-    if x.ndim != 2:
-        raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
-    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        raise ValueError(
-            f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
-        )
-    if not x.is_cuda and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
-        )
-    if block_cols not in [2**i for i in range(17)]:
-        raise ValueError(
-            f"block_cols is {block_cols}; it must be a power of two from 1 to 65536"
-        )
-
+    """A wrong softmax of x, [rows, cols]: right only for rows of one tile."""
     rows, cols = x.shape
-    y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
-    softmax_kernel[(rows,)](
-        x,
-        y,
-        *x.stride(),
-        *y.stride(),
-        cols,
-        COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
-        BLOCK_COLS=block_cols,
-    )
+    y = torch.empty_like(x)
+    with torch.cuda.device_of(x):
+        softmax_kernel[(rows,)](x, y, cols, block_cols)
     return y
 
 
 # --8<-- [end:launch]
-
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"

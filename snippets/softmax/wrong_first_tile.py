@@ -1,4 +1,7 @@
-"""Wrong on purpose: a row that starts with a tile of -inf becomes NaN."""
+"""Wrong on purpose: a row that starts with a tile of -inf becomes NaN.
+
+The rows of x are contiguous and float32. online.py has the guard.
+"""
 
 import torch
 import triton
@@ -7,106 +10,38 @@ import triton.language as tl
 
 # --8<-- [start:kernel]
 @triton.jit
-def softmax_kernel(
-    x_ptr,
-    y_ptr,
-    stride_xr,
-    stride_xc,
-    stride_yr,
-    stride_yc,
-    cols: tl.int64,
-    COMPUTE: tl.constexpr,
-    BLOCK_COLS: tl.constexpr,
-):
+def softmax_kernel(x_ptr, y_ptr, cols: tl.int64, BLOCK_COLS: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
-
-    # Pass 1: m_i is the maximum so far, l_i the sum of exp(x - m_i) so far.
-    m_i = tl.full((), float("-inf"), COMPUTE)
-    l_i = tl.full((), 0.0, COMPUTE)
+    m_i = tl.full((), float("-inf"), tl.float32)
+    l_i = tl.full((), 0.0, tl.float32)
     for start in range(0, cols, BLOCK_COLS):
-        mask = start + offs < cols
-        x = tl.load(
-            x_ptr + row * stride_xr + (start + offs) * stride_xc,
-            mask,
-            other=float("-inf"),
-        ).to(COMPUTE)
-        # --8<-- [line:max]
-        m_new = tl.maximum(m_i, tl.max(x, axis=0))
+        offs = start + tl.arange(0, BLOCK_COLS)
+        x = tl.load(x_ptr + row * cols + offs, offs < cols, other=float("-inf"))
+        m_new = tl.maximum(m_i, tl.max(x.to(tl.float32), axis=0))
         # Wrong: while all is -inf, m_i - m_new is (-inf) - (-inf), which is NaN.
         # --8<-- [line:rescale]
         l_i = l_i * tl.exp(m_i - m_new)
-        # --8<-- [line:sum]
-        l_i = l_i + tl.sum(tl.exp(x - m_new), axis=0)
+        l_i = l_i + tl.sum(tl.exp(x.to(tl.float32) - m_new), axis=0)
         m_i = m_new
-
-    # Pass 2: every term with the final maximum and denominator.
     for start in range(0, cols, BLOCK_COLS):
-        mask = start + offs < cols
-        x = tl.load(
-            x_ptr + row * stride_xr + (start + offs) * stride_xc,
-            mask,
-            other=float("-inf"),
-        ).to(COMPUTE)
-        # --8<-- [line:output]
-        y = tl.exp(x - m_i) / l_i
-        tl.store(y_ptr + row * stride_yr + (start + offs) * stride_yc, y, mask)
+        offs = start + tl.arange(0, BLOCK_COLS)
+        x = tl.load(x_ptr + row * cols + offs, offs < cols, other=float("-inf"))
+        y = tl.exp(x.to(tl.float32) - m_i) / l_i
+        tl.store(y_ptr + row * cols + offs, y, offs < cols)
 
 
 # --8<-- [end:kernel]
-
-
 # --8<-- [start:launch]
 def softmax(x: torch.Tensor, *, block_cols: int = 1024) -> torch.Tensor:
-    """A wrong softmax: right unless the first tile of a row is all -inf.
-
-    Args:
-        x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
-            (or on the CPU under TRITON_INTERPRET=1).
-        block_cols: columns per tile, a power of two from 1 to 65536.
-
-    Returns:
-        [rows, cols], dtype of x, contiguous. NaN in each row whose first block_cols
-        values are all -inf.
-
-    Raises:
-        ValueError: x or block_cols is not one of the above.
-
-    Source: a common mistake; online.py has the guard.
-    """
-    if x.ndim != 2:
-        raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
-    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        raise ValueError(
-            f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
-        )
-    if not x.is_cuda and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
-        )
-    if block_cols not in [2**i for i in range(17)]:
-        raise ValueError(
-            f"block_cols is {block_cols}; it must be a power of two from 1 to 65536"
-        )
-
+    """A wrong softmax of x, [rows, cols]: NaN where a row's first tile is all -inf."""
     rows, cols = x.shape
-    y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
-    softmax_kernel[(rows,)](
-        x,
-        y,
-        *x.stride(),
-        *y.stride(),
-        cols,
-        COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
-        BLOCK_COLS=block_cols,
-    )
+    y = torch.empty_like(x)
+    with torch.cuda.device_of(x):
+        softmax_kernel[(rows,)](x, y, cols, block_cols)
     return y
 
 
 # --8<-- [end:launch]
-
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"

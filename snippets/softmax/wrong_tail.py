@@ -1,4 +1,8 @@
-"""Wrong on purpose: the lanes past the end of a row enter the sum."""
+"""Wrong on purpose: the lanes past the end of a row enter the sum.
+
+The rows of x are contiguous and float32. They come out right only where their length is
+a power of two.
+"""
 
 import torch
 import triton
@@ -7,86 +11,33 @@ import triton.language as tl
 
 # --8<-- [start:kernel]
 @triton.jit
-def softmax_kernel(
-    x_ptr,
-    y_ptr,
-    stride_xr,
-    stride_xc,
-    stride_yr,
-    stride_yc,
-    cols,
-    COMPUTE: tl.constexpr,
-    BLOCK_COLS: tl.constexpr,
-):
+def softmax_kernel(x_ptr, y_ptr, cols, BLOCK_COLS: tl.constexpr):
     row = tl.program_id(0).to(tl.int64)
-    offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
+    offs = tl.arange(0, BLOCK_COLS)
     mask = offs < cols
     # Wrong: no `other`. What the lanes past the end hold is undefined.
-    x = tl.load(x_ptr + row * stride_xr + offs * stride_xc, mask).to(COMPUTE)
-
-    # --8<-- [line:max]
+    # --8<-- [line:load]
+    x = tl.load(x_ptr + row * cols + offs, mask).to(tl.float32)
     m_i = tl.max(x, axis=0)
-    # --8<-- [line:numerator]
     numerator = tl.exp(x - m_i)
     # --8<-- [line:sum]
     l_i = tl.sum(numerator, axis=0)
-    # --8<-- [line:output]
     y = numerator / l_i
-    tl.store(y_ptr + row * stride_yr + offs * stride_yc, y, mask)
+    tl.store(y_ptr + row * cols + offs, y, mask)
 
 
 # --8<-- [end:kernel]
-
-
 # --8<-- [start:launch]
 def softmax(x: torch.Tensor) -> torch.Tensor:
-    """A wrong softmax: right only where cols is a power of two.
-
-    Args:
-        x: [rows, cols], float16, bfloat16, float32 or float64, any strides, on a GPU
-            (or on the CPU under TRITON_INTERPRET=1); at most 65536 columns, so
-            that a row fits in one block.
-
-    Returns:
-        [rows, cols], dtype of x, contiguous. Masked lanes take part in the maximum and
-        in the denominator: where they read 0, the row sums to less than 1.
-
-    Raises:
-        ValueError: x is not one of the above.
-
-    Source: a common mistake; one_row.py has the right load.
-    """
-    if x.ndim != 2:
-        raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
-    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        raise ValueError(
-            f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
-        )
-    if not x.is_cuda and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
-        )
-    if x.shape[1] > 65536:
-        raise ValueError(f"x has {x.shape[1]} columns; it must have at most 65536")
-
+    """A wrong softmax of x, [rows, cols]: right only where cols is a power of two."""
     rows, cols = x.shape
-    y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
-    softmax_kernel[(rows,)](
-        x,
-        y,
-        *x.stride(),
-        *y.stride(),
-        cols,
-        COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
-        BLOCK_COLS=triton.next_power_of_2(cols),
-    )
+    y = torch.empty_like(x)
+    with torch.cuda.device_of(x):
+        softmax_kernel[(rows,)](x, y, cols, triton.next_power_of_2(cols))
     return y
 
 
 # --8<-- [end:launch]
-
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -4,6 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 # --8<-- [start:kernel]
 @triton.jit
@@ -44,52 +46,45 @@ def copy(
 
     Args:
         x: [rows, cols], float16, bfloat16, float32 or float64, any strides (a
-            transposed or sliced view, for instance), on a GPU (or on the CPU under
-            TRITON_INTERPRET=1).
-        block_rows: rows per tile, a power of two from 1 to 256.
-        block_cols: columns per tile, a power of two from 1 to 256. At most 65535
-            tiles fit side by side: the second axis of a grid ends there.
+            transposed or sliced view, for instance).
+        block_rows: rows per tile, a power of two.
+        block_cols: columns per tile, a power of two. At most 65535 tiles fit side by
+            side: the second axis of a grid ends there.
 
     Returns:
         [rows, cols], dtype of x, contiguous.
 
     Raises:
-        ValueError: x, block_rows or block_cols is not one of the above.
+        ValueError: x is not one of the above, or requires a gradient.
     """
     if x.ndim != 2:
         raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
-    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        raise ValueError(
-            f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
-        )
-    if not x.is_cuda and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
-        )
-    for name, block in (("block_rows", block_rows), ("block_cols", block_cols)):
-        if block not in [2**i for i in range(9)]:
-            raise ValueError(
-                f"{name} is {block}; it must be a power of two from 1 to 256"
-            )
+    if x.dtype not in DTYPES:
+        raise ValueError(f"x is {x.dtype}; it must be one of {DTYPES}")
     if x.shape[1] > 65535 * block_cols:
         raise ValueError(
             f"x has {x.shape[1]} columns; it must have at most 65535 * block_cols"
         )
+    if torch.is_grad_enabled() and x.requires_grad:
+        raise ValueError(
+            "x requires a gradient, which this kernel would lose; "
+            "use torch.no_grad() or detach"
+        )
 
     rows, cols = x.shape
     y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
-    if y.numel() == 0:
-        return y
-    copy_kernel[(triton.cdiv(rows, block_rows), triton.cdiv(cols, block_cols))](
-        x,
-        y,
-        *x.stride(),
-        *y.stride(),
-        rows,
-        cols,
-        BLOCK_ROWS=block_rows,
-        BLOCK_COLS=block_cols,
-    )
+    grid = (triton.cdiv(rows, block_rows), triton.cdiv(cols, block_cols))
+    with torch.cuda.device_of(x):
+        copy_kernel[grid](
+            x,
+            y,
+            *x.stride(),
+            *y.stride(),
+            rows,
+            cols,
+            BLOCK_ROWS=block_rows,
+            BLOCK_COLS=block_cols,
+        )
     return y
 
 

@@ -4,6 +4,8 @@ import torch
 import triton
 import triton.language as tl
 
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
 
 # --8<-- [start:kernel]
 @triton.jit
@@ -38,54 +40,45 @@ def add(x: torch.Tensor, y: torch.Tensor, *, block: int = 1024) -> torch.Tensor:
     """x + y, one program per block of elements.
 
     Args:
-        x: [size], float16, bfloat16, float32 or float64, any stride, on a GPU (or on
-            the CPU under TRITON_INTERPRET=1, except bfloat16).
+        x: [size], float16, bfloat16, float32 or float64, any stride.
         y: [size], dtype and device of x, any stride.
-        block: elements per program, a power of two from 1 to 65536.
+        block: elements per program, a power of two.
 
     Returns:
         [size], dtype of x, contiguous.
 
     Raises:
-        ValueError: x, y or block is not one of the above.
+        ValueError: x or y is not one of the above, or requires a gradient.
     """
     if x.ndim != 1:
         raise ValueError(f"x has {x.ndim} dimensions; it must have 1: [size]")
-    if x.dtype not in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
-        raise ValueError(
-            f"x is {x.dtype}; it must be float16, bfloat16, float32 or float64"
-        )
-    if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
-        raise ValueError(
-            "x is bfloat16, whose bit patterns the interpreter would add; "
-            "it must be on a GPU, or another dtype"
-        )
-    if not x.is_cuda and not triton.knobs.runtime.interpret:
-        raise ValueError(
-            f"x is on {x.device}; it must be on a GPU, or set TRITON_INTERPRET=1"
-        )
+    if x.dtype not in DTYPES:
+        raise ValueError(f"x is {x.dtype}; it must be one of {DTYPES}")
     if (y.shape, y.dtype, y.device) != (x.shape, x.dtype, x.device):
         raise ValueError(
             f"y is {list(y.shape)} {y.dtype} on {y.device}; "
             f"it must be as x: {list(x.shape)} {x.dtype} on {x.device}"
         )
-    if block not in [2**i for i in range(17)]:
-        raise ValueError(f"block is {block}; it must be a power of two from 1 to 65536")
+    for name, tensor in (("x", x), ("y", y)):
+        if torch.is_grad_enabled() and tensor.requires_grad:
+            raise ValueError(
+                f"{name} requires a gradient, which this kernel would lose; "
+                "use torch.no_grad() or detach"
+            )
 
     size = x.numel()
     out = torch.empty((size,), dtype=x.dtype, device=x.device)
-    if size == 0:
-        return out
-    add_kernel[(triton.cdiv(size, block),)](
-        x,
-        y,
-        out,
-        *x.stride(),
-        *y.stride(),
-        *out.stride(),
-        size,
-        BLOCK=block,
-    )
+    with torch.cuda.device_of(x):
+        add_kernel[(triton.cdiv(size, block),)](
+            x,
+            y,
+            out,
+            *x.stride(),
+            *y.stride(),
+            *out.stride(),
+            size,
+            BLOCK=block,
+        )
     return out
 
 

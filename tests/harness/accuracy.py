@@ -1,12 +1,42 @@
 """When is a result right? The one rule, and what it measured."""
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 
+from verified_docs.evidence.plugin import record_accuracy
+
+Outputs = Mapping[str, torch.Tensor]
+
 # The reference is float64 itself, so it is no truth for a float64 result: both are
 # rounded, each by a few units in the last place.
 FLOAT64_UNITS = 8
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What the name of an output says about it.
+
+    Attributes:
+        factor: the bound on its error, in errors of PyTorch.
+        least: its magnitude is taken to be at least this.
+        recorded: is its error shown on the pages?
+    """
+
+    factor: int = 2
+    least: float = 0.0
+    recorded: bool = True
+
+
+RULES: defaultdict[str, Rule] = defaultdict(
+    Rule,
+    # An error of eps in a logsumexp is one of eps in the sum of exponentials, even
+    # where it is near 0, and a GPU's exponentials and logarithm are off by a few.
+    lse=Rule(least=8.0, recorded=False),
+    **dict.fromkeys(("dx", "dq", "dk", "dv"), Rule(factor=3)),
+)
 
 
 @dataclass(frozen=True)
@@ -23,16 +53,18 @@ def compare(
     reference: torch.Tensor,
     baseline: torch.Tensor,
     *,
+    rule: Rule = Rule(),
     allow_nonfinite: bool = False,
 ) -> Accuracy:
-    """Hold `actual` against a float64 reference and PyTorch's own error.
+    """Hold one output against a float64 reference and PyTorch's own error.
 
-    The bound is 2 * err(baseline) + eps(dtype) * max|reference|.
+    The bound is 2 * err(baseline) + eps(dtype) * max|reference|; 3 * for gradients.
 
     Args:
         actual: what the snippet computed.
         reference: the same in float64, of the same shape.
         baseline: the same computation in PyTorch, in the dtype of `actual`.
+        rule: what is special about this output.
         allow_nonfinite: where the baseline is not finite, `actual` need not be either
             (values beyond the range of the dtype).
 
@@ -72,15 +104,50 @@ def compare(
     distance = torch.where(compared, (got - expected).abs(), zero)
     own_distance = torch.where(compared & own.isfinite(), (own - expected).abs(), zero)
     units = FLOAT64_UNITS if actual.dtype == torch.float64 else 1
-    scale = torch.where(compared, expected.abs(), zero).max().item()
+    largest = torch.where(compared, expected.abs(), zero).max().item()
+    rounding = units * torch.finfo(actual.dtype).eps * max(largest, rule.least)
     error = distance.max().item()
-    bound = (
-        2 * own_distance.max().item() + units * torch.finfo(actual.dtype).eps * scale
-    )
+    bound = rule.factor * own_distance.max().item() + rounding
     if error > bound:
         what = f"error {error:.2e} above the bound {bound:.2e}"
         raise AssertionError(_first(what, distance == distance.max(), got, expected))
     return Accuracy(dtype, error, bound)
+
+
+def compare_all(
+    actual: Outputs, reference: Outputs, baseline: Outputs, **options: bool
+) -> dict[str, Accuracy]:
+    """Hold named outputs, such as "o" and "lse", against others of the same names.
+
+    Raises:
+        AssertionError: as of `compare`; it names the output.
+    """
+    assert actual.keys() == reference.keys() == baseline.keys()
+    found = {}
+    for name, output in actual.items():
+        try:
+            found[name] = compare(
+                *(output, reference[name], baseline[name]), rule=RULES[name], **options
+            )
+        except AssertionError as error:
+            raise AssertionError(f"{name}: {error}") from None
+    return found
+
+
+def check_accuracy(
+    actual: torch.Tensor | Outputs,
+    reference: torch.Tensor | Outputs,
+    baseline: torch.Tensor | Outputs,
+    **options: bool,
+) -> None:
+    """`compare` one output, or `compare_all`, and record what was measured."""
+    if isinstance(actual, torch.Tensor):
+        found = {"": compare(actual, reference, baseline, **options)}
+    else:
+        found = compare_all(actual, reference, baseline, **options)
+    for name, accuracy in found.items():
+        if RULES[name].recorded:
+            record_accuracy(accuracy.dtype, accuracy.error, accuracy.bound)
 
 
 def _first(

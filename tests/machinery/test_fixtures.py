@@ -29,7 +29,9 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 from snippets.part import ones
+from tests.harness.accuracy import check_accuracy
 from tests.harness.bounds import OutOfBounds
+from tests.harness.poison import guarded
 
 @pytest.mark.leaves_tensors
 def test_marked_and_caught():
@@ -54,11 +56,11 @@ def test_guard_of_the_test_before_is_whole():
     assert torch.empty(4).isnan().all()
 
 @given(n=st.integers(1, 9))
-def test_property(device, check_accuracy, guarded, n):
+def test_property(device, n):
     one = guarded(torch.ones(n, device=device))
     check_accuracy(ones.ones(n), one.double(), one)
 
-def test_wrong(check_accuracy):
+def test_wrong():
     check_accuracy(ones.ones(2), torch.zeros(2).double(), torch.zeros(2))
 
 @pytest.mark.gpu

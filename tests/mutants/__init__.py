@@ -1,5 +1,6 @@
-"""Deliberate bugs: a test module lists them, and its tests must catch each one."""
+"""Deliberate bugs, listed for each snippet: its tests must catch every one."""
 
+import hashlib
 from dataclasses import dataclass
 
 
@@ -10,7 +11,7 @@ class Mutant:
     Attributes:
         old: text of the snippet; it occurs in it exactly `count` times.
         new: what takes its place, everywhere.
-        why: the bug in words; it names the test case.
+        why: the bug in words; no other of its snippet has the same.
         count: how often `old` occurs.
         may_not_compile: the bug may show as a kernel that does not compile. Otherwise
             that does not count as caught: it says nothing about the tests.
@@ -22,6 +23,11 @@ class Mutant:
     count: int = 1
     may_not_compile: bool = False
 
+    @property
+    def key(self) -> str:
+        """What it is known by in the record: it changes with any of the above."""
+        return f"{self.why} {hashlib.sha256(repr(self).encode()).hexdigest()[:16]}"
+
     def apply(self, text: str) -> str:
         """The text with the bug planted.
 
@@ -29,11 +35,10 @@ class Mutant:
             ValueError: `old` does not occur `count` times, or the text stays the same.
         """
         if self.old == self.new:
-            raise ValueError(f"mutant {self.why!r}: old and new are the same text")
+            raise ValueError(f"{self.why!r}: old and new are the same text")
         found = text.count(self.old)
         if found != self.count:
             raise ValueError(
-                f"mutant {self.why!r}: {self.old!r} occurs {found} times, "
-                f"not {self.count}"
+                f"{self.why!r}: {self.old!r} occurs {found} times, not {self.count}"
             )
         return text.replace(self.old, self.new)

@@ -1,25 +1,25 @@
 """A process that has started pytest and imported all but the snippets.
 
-Each run is a fork of it: it collects one module, which imports the snippet as it is on
-the disk then, and ends with its process.
+Each run is a fork of it: it collects some tests, whose import of the snippet finds the
+text with the bug, and ends with its process. No file of the repository changes.
 """
 
 import contextlib
-import dataclasses
 import gc
 import importlib
+import importlib.util
 import multiprocessing
 import os
 import signal
 import sys
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.machinery import ModuleSpec
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
-import torch
 
 # A mutant that shows in no result but in an error of these says that the code is not
 # Triton or not Python, which the tests do not need to find out.
@@ -39,16 +39,18 @@ class Run:
     """What to run.
 
     Attributes:
-        nodeid: a test module, or one test.
-        seconds: how long it may take.
-        may_not_compile: the run may end with a test that fails only because of that.
+        nodeids: a test module, or some of its tests.
+        module: the snippet that has the bug, as Python imports it; "" for none.
+        text: the snippet's text with the bug.
         first: the test to try first, relative to its module; "" for none.
+        may_not_compile: the run may end with a test that fails only because of that.
     """
 
-    nodeid: str
-    seconds: float
-    may_not_compile: bool = True
+    nodeids: tuple[str, ...]
+    module: str = ""
+    text: str = ""
     first: str = ""
+    may_not_compile: bool = True
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Verdict:
         failed: the test that failed, relative to its module; "" if none did. One that
             fails only because the mutant does not compile, if there is no other.
         exceptions: the types of the exception it raised and of its causes.
-        output: how it failed, or what pytest printed.
+        output: how it failed, or why there are no tests.
     """
 
     exit_code: int | None
@@ -74,83 +76,97 @@ class Verdict:
         return sorted(DOES_NOT_COMPILE.intersection(self.exceptions))
 
 
-def serve(folder: Path, log: Path, runs: Connection) -> None:
-    """Take a `Run`, give a `Verdict`, until the connection is closed.
+class Server:
+    """The process that the runs are forked from; it starts with the first run.
 
-    It runs pytest in the copy of the tree, and nothing of the original. Where pytest
-    cannot start, it ends.
+    Args:
+        root: the repository.
+        folder: where snippets with a bug are written.
+        seconds: how long a run may take.
     """
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-    sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
-    sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
+
+    def __init__(self, root: Path, folder: Path, seconds: float) -> None:
+        self._serving = root, folder, seconds
+        self._pipe: Connection | None = None
+
+    def run(self, run: Run) -> Verdict:
+        """Run the tests, up to a failure that counts."""
+        if self._pipe is None:
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            serving = *self._serving, theirs
+            context.Process(target=serve, args=serving, daemon=True).start()
+            theirs.close()
+        try:
+            self._pipe.send(run)
+            return self._pipe.recv()
+        except (EOFError, OSError):
+            self.close()
+            return Verdict(pytest.ExitCode.INTERNAL_ERROR, output="pytest cannot start")
+
+    def close(self) -> None:
+        """End the process."""
+        if self._pipe:
+            self._pipe.close()
+            self._pipe = None
+
+
+def serve(root: Path, folder: Path, seconds: float, runs: Connection) -> None:
+    """Take a `Run`, give a `Verdict`, until the connection is closed."""
+    import torch
+
     for name in [n for n in os.environ if n.startswith("PYTEST_")]:
         del os.environ[name]
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    os.chdir(folder)
+    os.chdir(root)
     sys.dont_write_bytecode = True
     gc.disable()  # what is shared is too much to look through
     # The tensors are small, and another worker has the other core. Nor can a forked
     # process use threads that were started before.
     torch.set_num_threads(1)
-    ours = ("snippets", "tests", "verified_docs")
-    for name in [n for n in sys.modules if n.partition(".")[0] in ours]:
-        if not name.startswith("tests.mutants."):  # this module
+    # This module lies in the repository; all else is looked for below `root`.
+    for name in [n for n in sys.modules if n.partition(".")[0] == "tests"]:
+        if not name.startswith("tests.mutants."):
             del sys.modules[name]
-    sys.path[:] = [p for p in sys.path if not (Path(p) / "verified_docs").is_dir()]
-    importlib.invalidate_caches()
-
-    server = _Server(log, runs)
-    exit_code = pytest.main(
+    sys.path.insert(0, str(root))
+    pytest.main(
         [
             "tests/snippets",
             "-q",
             *("-p", "_hypothesis_pytestplugin", "--hypothesis-profile=mutant"),
             *("-p", "no:cacheprovider", "-p", "no:unraisableexception"),
-            *("-m", "not demo"),
-            *("--assert=plain", "--capture=sys", "--tb=native"),
-            f"--rootdir={folder}",
-            f"--config-file={folder / 'pyproject.toml'}",
+            *("-m", "not demo", "--assert=plain", "--capture=sys", "--tb=native"),
+            f"--rootdir={root}",
+            f"--config-file={root / 'pytest.ini'}",
         ],
-        plugins=[server],
+        plugins=[Forks(folder, seconds, runs)],
     )
-    if server.fork:
-        server.fork.finish(exit_code)
 
 
-class _Server:
-    """A pytest plugin: stops before the collection, and forks a process for each run.
+class Forks:
+    """A pytest plugin: stops before the collection, and forks a process for each run."""
 
-    Args:
-        log: where the output goes.
-        runs: where the runs come from.
-
-    Attributes:
-        fork: in a forked process, the plugin that watches its run.
-    """
-
-    def __init__(self, log: Path, runs: Connection) -> None:
-        self.fork: _Fork | None = None
-        self._log = log
+    def __init__(self, folder: Path, seconds: float, runs: Connection) -> None:
+        self._folder = folder
+        self._seconds = seconds
         self._runs = runs
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
         """Only a forked process comes out of here."""
-        _import_shared_modules()
+        for path in sorted(Path("tests/snippets").glob("*/suite.py")):
+            importlib.import_module(".".join(path.with_suffix("").parts))
         for run in self._wanted():
             receive, send = multiprocessing.Pipe(duplex=False)
-            sys.stdout.flush()
             process = os.fork()
             if process:
                 send.close()
-                self._runs.send(self._verdict(run, process, receive))
+                self._runs.send(self._verdict(process, receive))
                 continue
-            os.ftruncate(1, 0)
-            self.fork = _Fork(run, send)
-            session.config.pluginmanager.register(self.fork)
-            session.config.args = [run.nodeid]
+            if run.module:
+                plant(run.module, run.text, self._folder)
+            session.config.pluginmanager.register(Fork(run, send))
+            session.config.args = list(run.nodeids)
             return
 
     def _wanted(self) -> Iterator[Run]:
@@ -161,40 +177,37 @@ class _Server:
             except EOFError:
                 os._exit(0)
 
-    def _verdict(self, run: Run, process: int, receive: Connection) -> Verdict:
+    def _verdict(self, process: int, receive: Connection) -> Verdict:
         """What a forked process says, or how it ended without a word."""
         verdict = None
         with receive, contextlib.suppress(EOFError):
-            verdict = receive.recv() if receive.poll(run.seconds) else Verdict(None)
+            verdict = receive.recv() if receive.poll(self._seconds) else Verdict(None)
         if verdict:
             os.kill(process, signal.SIGKILL)
         _, status = os.waitpid(process, 0)
-        verdict = verdict or Verdict(os.waitstatus_to_exitcode(status))
-        output = verdict.output or self._log.read_text("utf-8")
-        return dataclasses.replace(verdict, output=output)
+        return verdict or Verdict(os.waitstatus_to_exitcode(status), output="it ended")
 
 
-def _import_shared_modules() -> None:
-    """Import what the test modules share, unless it imports a snippet."""
-    for path in sorted(Path("tests/snippets").rglob("*.py")):
-        if path.name == "conftest.py" or path.name.startswith("test_"):
-            continue
-        before = set(sys.modules)
-        with contextlib.suppress(Exception, pytest.skip.Exception):
-            importlib.import_module(".".join(path.with_suffix("").parts))
-        added = set(sys.modules) - before
-        if any(name.partition(".")[0] == "snippets" for name in added):
-            for name in added:
-                del sys.modules[name]
+def plant(module: str, text: str, folder: Path) -> None:
+    """From now on, to import this module is to run this text."""
+    assert module not in sys.modules, f"{module} was imported before its tests were"
+    path = folder / f"{module}.py"
+    path.write_text(text, encoding="utf-8", newline="")
+
+    class Planted:
+        """Finds the one module."""
+
+        @staticmethod
+        def find_spec(name: str, *_: object) -> ModuleSpec | None:
+            if name != module:
+                return None
+            return importlib.util.spec_from_file_location(name, path)
+
+    sys.meta_path.insert(0, Planted)
 
 
-class _Fork:
-    """A pytest plugin: soon the test that catches the mutant, and how it fails.
-
-    Args:
-        run: what is run.
-        send: where to say it.
-    """
+class Fork:
+    """A pytest plugin: soon the test that catches the mutant, and how it fails."""
 
     def __init__(self, run: Run, send: Connection) -> None:
         self._run = run
@@ -218,26 +231,23 @@ class _Fork:
         self, node: pytest.Item | pytest.Collector, call: pytest.CallInfo
     ) -> None:
         """A failure that says nothing about the tests counts only if all are such."""
-        if not isinstance(node, pytest.Item):
-            return
         error = call.excinfo.value
         found = Verdict(
             exit_code=None,
-            failed=node.nodeid.split("::", 1)[1],
+            failed=node.nodeid.partition("::")[2] if hasattr(node, "runtest") else "",
             exceptions=tuple(type(e).__name__ for e in _causes(error)),
             output="".join(traceback.format_exception(error)),
         )
         if not self._found.failed:
             self._found = found
-        if self._run.may_not_compile or not found.does_not_compile:
+        if found.failed and (self._run.may_not_compile or not found.does_not_compile):
             self._found = found
-            self.finish(pytest.ExitCode.TESTS_FAILED)
+            self.pytest_sessionfinish(pytest.ExitCode.TESTS_FAILED)
 
-    def finish(self, exit_code: int) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Say what was found, and end the process without further ado."""
-        sys.stdout.flush()
-        verdict = dataclasses.replace(self._found, exit_code=int(exit_code))
-        self._send.send(verdict)
+        self._send.send(replace(self._found, exit_code=int(exitstatus)))
         self._send.close()
         os._exit(0)
 

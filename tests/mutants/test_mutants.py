@@ -1,65 +1,67 @@
-"""Each bug in tests/mutants must make the tests of its snippet fail."""
+"""Each bug in tests/mutants must make the tests of its snippet fail.
+
+What is known to be caught is not tried again; with ALL=1 in the environment it is.
+"""
 
 import importlib
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.mutants import Mutant, caught_by
-from tests.mutants.runner import Tree
+from tests.mutants import Mutant
+from tests.mutants.judge import judge
+from tests.mutants.server import Server
+from tests.mutants.verdicts import Verdicts
+from verified_docs import layout
 
 ROOT = Path(__file__).parents[2]
+SECONDS = 120
 
 
-def tables() -> tuple[dict[str, list[Mutant]], dict[str, Exception]]:
-    """The bugs of every snippet that has tests, by its name.
+def table(snippet: str) -> list[Mutant]:
+    """The bugs of a snippet; each fits it, and has a name of its own."""
+    name = layout.mutants_file(snippet).removesuffix(".py").replace("/", ".")
+    mutants = importlib.import_module(name).MUTANTS
+    text = (ROOT / layout.snippet_file(snippet)).read_text("utf-8")
+    for mutant in mutants:
+        mutant.apply(text)
+    names = [mutant.why for mutant in mutants]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice or not mutants:
+        raise ValueError(f"there are no mutants, or two of one name: {twice}")
+    return mutants
 
-    A module that cannot be imported has an exception instead: the others go on.
-    """
-    found, errors = {}, {}
-    folder = ROOT / "tests" / "snippets"
-    for path in sorted(folder.rglob("test_*.py")):
-        name = path.relative_to(folder)
-        snippet = name.with_name(name.name.removeprefix("test_"))
-        module = ".".join(("tests", "mutants", *snippet.with_suffix("").parts))
+
+def tables() -> dict[str, list[Mutant]]:
+    """The bugs of every snippet. Raises ValueError for all that do not fit at once."""
+    found, faults = {}, []
+    for snippet in layout.names(ROOT):
         try:
-            found[snippet.as_posix()] = importlib.import_module(module).MUTANTS
+            found[snippet] = table(snippet)
         except Exception as error:
-            found[snippet.as_posix()] = []
-            errors[snippet.as_posix()] = error
-    return found, errors
-
-
-TABLES, ERRORS = tables()
+            faults.append(f"{layout.mutants_file(snippet)}: {error}")
+    if faults:
+        raise ValueError("\n".join(faults))
+    return found
 
 
 @pytest.fixture(scope="session")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tree]:
-    """The copy of the tree that the mutants are planted in."""
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The process that runs the tests."""
     folder = tmp_path_factory.mktemp("mutants")
-    with closing(Tree(ROOT, folder, caught_by=caught_by.read())) as tree:
-        yield tree
+    with closing(Server(ROOT, folder, SECONDS)) as server:
+        yield server
 
 
-@pytest.mark.parametrize(
-    ("snippet", "mutant"),
-    [
-        pytest.param(snippet, mutant, id=f"{snippet}: {mutant.why}")
-        for snippet, table in TABLES.items()
-        for mutant in table
-    ],
-)
-def test_is_caught(
-    tree: Tree, snippet: str, mutant: Mutant, record_property: Callable
-) -> None:
-    verdict = tree.demand_caught(snippet, mutant)
-    record_property("caught_by", (snippet, mutant.why, verdict.failed))
-
-
-@pytest.mark.parametrize("snippet", TABLES)
-def test_every_snippet_has_mutants(snippet: str) -> None:
-    if snippet in ERRORS:
-        raise ERRORS[snippet]
-    assert TABLES[snippet], f"there are no bugs of {snippet}"
+@pytest.mark.parametrize(("snippet", "mutants"), tables().items(), ids=str)
+def test_are_caught(snippet: str, mutants: list[Mutant], server: Server) -> None:
+    verdicts = Verdicts(ROOT, snippet)
+    due = [m for m in mutants if os.environ.get("ALL") or not verdicts.fresh(m)]
+    hints = {mutant: verdicts.hint(mutant) for mutant in mutants}
+    known = {m: hints.pop(m) for m in mutants if m not in due}
+    caught, faults = judge(ROOT, snippet, hints, server.run)
+    verdicts.save(known | caught)
+    assert not faults, "\n".join(faults)

@@ -7,7 +7,7 @@ kernel that is wrong on purpose: it passes if the kernel is caught outside its t
 import fcntl
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import torch
 import triton
 from hypothesis import Phase, settings
 
-from tests.harness import accuracy, poison
+from tests.harness import poison
 from tests.harness.bounds import Bounds, OutOfBounds
 from verified_docs.evidence import plugin
 
@@ -49,27 +49,6 @@ def pytest_configure(config: pytest.Config) -> None:
 def device() -> str:
     """Where the kernels run: "cuda", or "cpu" under the interpreter."""
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-@pytest.fixture(scope="session")
-def check_accuracy() -> Callable[..., accuracy.Accuracy]:
-    """`check_accuracy(actual, reference, baseline, *, allow_nonfinite=False)`.
-
-    Asserts the rule of `tests.harness.accuracy.compare`, records what it measured.
-    """
-
-    def check(*args: torch.Tensor, allow_nonfinite: bool = False) -> accuracy.Accuracy:
-        found = accuracy.compare(*args, allow_nonfinite=allow_nonfinite)
-        plugin.record_accuracy(found.dtype, found.error, found.bound)
-        return found
-
-    return check
-
-
-@pytest.fixture(scope="session")
-def guarded() -> Callable[[torch.Tensor], torch.Tensor]:
-    """`guarded(tensor)`: a copy with the same strides, in a sea of NaN."""
-    return poison.guarded
 
 
 @pytest.fixture(autouse=True)

@@ -30,9 +30,7 @@ def check(site: Site) -> Iterator[Finding]:
         if name == ARCHIVE:
             yield from archive(site, path)
         elif not any(same(path, folder / name) for folder in folders):
-            reason = (
-                "it is no page, and no file of docs or of the theme; run `make site`"
-            )
+            reason = "it is of neither docs nor the theme nor the build"
             yield Finding(site.relative(path), 1, reason)
 
 

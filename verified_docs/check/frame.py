@@ -39,7 +39,7 @@ def check(site: Site) -> Iterator[Finding]:
 
 def around(site: Site, page: Page) -> Iterator[Finding]:
     """Elements, attributes and words that are not the theme's."""
-    for node in outside(page.root):
+    for node in outside(page, page.root):
         bad = [name for name in node.attrs if re.match("on|style$|srcdoc$", name)]
         if bad or not ELEMENTS.fullmatch(node.tag):
             what = f"<{' '.join([node.tag, *bad])}>"
@@ -57,13 +57,13 @@ def around(site: Site, page: Page) -> Iterator[Finding]:
                 yield page.fault(reason, text)
 
 
-def outside(node: Node) -> Iterator[Node]:
-    """The nodes of a page that are not inside its article, comments left out."""
+def outside(page: Page, node: Node) -> Iterator[Node]:
+    """The nodes of a page that no author wrote, comments left out."""
     yield node
-    if node.tag != "article":
+    if node.tag != "article" or page.source is None:
         for child in node.elements:
             if child.tag != "!":
-                yield from outside(child)
+                yield from outside(page, child)
 
 
 def known(site: Site, text: str) -> bool:
@@ -84,7 +84,8 @@ def words(site: Site) -> frozenset[str]:
     for source in site.sources.values():
         found.update(strings(source.meta))
     for page in site.pages:
-        headings = page.article.find("h1", "h2", "h3", "h4") if page.article else ()
+        own = page.article if page.source else None
+        headings = own.find("h1", "h2", "h3", "h4") if own else ()
         found.update(node.text().removesuffix("\u00b6") for node in headings)
     for folder in map(Path, site.config.theme.dirs):
         for path in folder.rglob("*.html"):

@@ -66,7 +66,7 @@ CLASSES = re.compile(
 )
 # Of a formula, so that a browser knows its height; of a cell, its column's side.
 STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
-BLOCKS = ("blockquote", "dd", "div", "dt", "li", "p", "summary", "td", "th")
+BLOCKS = re.compile("blockquote|dd|div|dt|h[1-4]|li|p|summary|td|th")
 TAG = re.compile(r"<[^>]*>")
 NAME = re.compile(r"[\w\\.,()\[\] ]+")
 TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
@@ -122,7 +122,8 @@ def made(site: Site, page: Page, node: Node) -> Iterator[Finding]:
     """An element that the machinery made is what it makes now."""
     stamp, shown = node.attrs["data-made"], node.text()
     try:
-        kind, text, *_ = json.loads(stamp)
+        kind, text, *options = json.loads(stamp)
+        text = text or "".join(options[0].values())
         site.extension.site.base = "../" * depth(site, page) or "./"
         wanted = fragment(inputs.again(site.extension.site, stamp))
     except Exception as error:
@@ -209,7 +210,7 @@ def inline(page: Page, node: Node) -> Iterator[Finding]:
     text = node.text()
     if "\n" in text or any(node.elements):
         yield page.fault(f"inline code of several lines: {short(text)}", text)
-    block = next((n for n in node.ancestors() if n.tag in BLOCKS), node)
+    block = next((n for n in node.ancestors() if BLOCKS.fullmatch(n.tag)), node)
     words = "".join(prose(block))
     if statement(text) and not any(map(str.isalnum, words)):
         reason = f"a line of a listing, {short(text)}: code comes from snippets"
@@ -221,7 +222,7 @@ def prose(node: Node) -> Iterator[str]:
     for child in node.children:
         if isinstance(child, str):
             yield child
-        elif child.tag != "code" and child.tag not in BLOCKS:
+        elif child.tag != "code" and not BLOCKS.fullmatch(child.tag):
             yield from prose(child)
 
 

@@ -1,13 +1,14 @@
 """Tests of snippets/attention/exp2.py."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
 import triton
 
 from snippets.attention import exp2
+from tests.harness.accuracy import check_accuracy
+from tests.harness.poison import guarded
 
 BASES = ["e", "2"]
 
@@ -24,8 +25,6 @@ def test_weights(
     size: int,
     scale: float,
     device: str,
-    guarded: Callable,
-    check_accuracy: Callable,
 ) -> None:
     s = guarded(scores(size, device))
     m = (scale * s).max().item()

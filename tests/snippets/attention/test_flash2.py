@@ -1,18 +1,13 @@
 """Tests of snippets/attention/flash2.py."""
 
-from typing import ClassVar
-
 import pytest
 import torch
 
 from snippets.attention import flash2
 from tests.harness import accuracy
-from tests.snippets.attention.cases import (
-    AttentionTests,
-    for_heads_of,
-    qkv,
-    reference,
-)
+from tests.harness.inputs import qkv
+from tests.snippets.attention.reference import for_heads_of, reference
+from tests.snippets.attention.suite import AttentionTests
 from verified_docs.evidence.plugin import record_accuracy
 
 
@@ -33,7 +28,7 @@ def baseline_tf32(
 
 
 class TestFlash2(AttentionTests):
-    attention = staticmethod(flash2.attention)
+    function = staticmethod(flash2.attention)
     causal = False
     blocks = (
         {"block_m": 16, "block_n": 16},
@@ -41,7 +36,6 @@ class TestFlash2(AttentionTests):
         {"block_m": 32, "block_n": 16},
         {},
     )
-    refused: ClassVar = {"input_precision": ("bf16x3", "TF32", None)}
 
     def test_refuses_too_many_heads(self, device: str) -> None:
         q = torch.empty((256, 256, 0, 16), device=device)  # a mutant has no work

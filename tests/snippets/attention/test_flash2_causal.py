@@ -1,16 +1,12 @@
 """Tests of snippets/attention/flash2_causal.py."""
 
-from typing import ClassVar
-
 import pytest
 import torch
 from torch.nn.attention.bias import causal_lower_right
 
 from snippets.attention import flash2_causal
-from tests.snippets.attention.cases import (
-    INTERPRETED,
-    AttentionTests,
-)
+from tests.harness.inputs import INTERPRETED
+from tests.snippets.attention.suite import AttentionTests
 from tests.snippets.attention.tiles import MASKED, WHOLE, Case, expected, trace, visited
 
 CASES = [
@@ -22,14 +18,13 @@ CASES = [
 
 
 class TestFlash2Causal(AttentionTests):
-    attention = staticmethod(flash2_causal.attention)
+    function = staticmethod(flash2_causal.attention)
     blocks = (
         {"block_m": 16, "block_n": 16},
         {"block_m": 16, "block_n": 64},
         {"block_m": 32, "block_n": 16},
         {},
     )
-    refused: ClassVar = {"input_precision": ("bf16x3", "TF32", None)}
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

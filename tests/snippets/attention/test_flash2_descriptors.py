@@ -1,20 +1,16 @@
 """Tests of snippets/attention/flash2_descriptors.py."""
 
-from typing import ClassVar
-
 import pytest
 import torch
 
 from snippets.attention import flash2_descriptors
-from tests.snippets.attention.cases import (
-    AttentionTests,
-)
+from tests.snippets.attention.suite import AttentionTests
 from tests.snippets.attention.tuning import TuningTests, with_blocks
 
 
 class TestFlash2Descriptors(AttentionTests):
-    attention = staticmethod(with_blocks(flash2_descriptors))
-    positive_scale = True
+    function = staticmethod(with_blocks(flash2_descriptors))
+    scales = (0.3, 1.0)
     aligned = True
     head_dims = (16, 32, 40, 64, 96, 128, 160, 192, 224, 256)
     blocks = (
@@ -23,7 +19,6 @@ class TestFlash2Descriptors(AttentionTests):
         {"block_m": 32, "block_n": 16},
         {},
     )
-    refused: ClassVar = {"input_precision": ("bf16x3", "TF32", None)}
 
     def test_refuses_other_strides(self, device: str) -> None:
         q, k, v = self.inputs(20, 20, device, dtype=torch.float16)

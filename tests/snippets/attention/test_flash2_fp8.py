@@ -6,7 +6,7 @@ powers of two, which it converts rightly. On a GPU they are any numbers.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,19 +15,12 @@ import torch
 import triton
 
 from snippets.attention import flash2_fp8
-from tests.snippets.attention.cases import (
-    GRID,
-    INTERPRETED,
-    TABLE,
-    Attention,
-    check_where_it_launches,
-    every_shape_of_the_table,
-    for_heads_of,
-    lengths_around,
-    normal,
-    reference,
-    scores,
-)
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import GRID, INTERPRETED, TABLE, normal, pairs_around
+from tests.harness.launches import check_where_it_launches
+from tests.harness.poison import guarded
+from tests.snippets.attention.reference import for_heads_of, reference, scores
+from tests.snippets.attention.suite import every_shape_of_the_table
 from tests.snippets.attention.tuning import tuned_to, with_blocks
 from verified_docs.evidence.plugin import record_accuracy
 
@@ -146,26 +139,23 @@ def in_pytorch(
 def compare(
     result: tuple[torch.Tensor, torch.Tensor],
     inputs: Inputs,
-    check_accuracy: Callable,
     causal: bool = False,
 ) -> None:
     """Hold o and lse against float64, with the inputs as they were rounded."""
     expected = reference(*inputs.meant(), causal=causal, scale=inputs.scale)
     assert result[0].dtype == torch.bfloat16
-    o, lse = result
     own = in_pytorch(inputs, causal)
     # A GPU's matrix unit adds float8 products with fewer bits than float32 has.
-    exact = lse if INTERPRETED else None
-    Attention().compare((o, exact), expected, own, check_accuracy)
+    exact = ("o", "lse") if INTERPRETED else ("o",)
+    found = (dict(zip(exact, x, strict=False)) for x in (result, expected, own))
+    check_accuracy(*found)
     torch.testing.assert_close(
-        lse.double(), expected[1], rtol=0, atol=2e-3, equal_nan=True
+        result[1].double(), expected[1], rtol=0, atol=2e-3, equal_nan=True
     )
 
 
 def check(
     inputs: Inputs,
-    check_accuracy: Callable,
-    guarded: Callable = lambda x: x,
     causal: bool = False,
     **blocks: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -175,65 +165,57 @@ def check(
         for name, x in inputs.arguments().items()
     }
     result = attention(**arguments, causal=causal, **(blocks or SMALL))
-    compare(result, inputs, check_accuracy, causal)
+    compare(result, inputs, causal)
     return result
 
 
 @both_kinds
-@pytest.mark.parametrize("lengths", lengths_around(16, 32), ids=str)
+@pytest.mark.parametrize("lengths", pairs_around(16, 32), ids=str)
 def test_every_length(
     lengths: tuple[int, int],
     causal: bool,
     device: str,
-    guarded: Callable,
-    check_accuracy: Callable,
 ) -> None:
     inputs = make((1, 2), (1, 1), *lengths, 16, device)
-    check(inputs, check_accuracy, guarded, causal)
+    check(inputs, causal)
 
 
 @pytest.mark.parametrize("head_dim", [16, 32, 48, 64, 80, 128, 160, 192, 256])
-def test_every_head_dim(
-    head_dim: int, device: str, guarded: Callable, check_accuracy: Callable
-) -> None:
-    check(make((1, 2), (1, 1), 17, 40, head_dim, device), check_accuracy, guarded)
+def test_every_head_dim(head_dim: int, device: str) -> None:
+    check(make((1, 2), (1, 1), 17, 40, head_dim, device))
 
 
 @both_kinds
 @pytest.mark.parametrize("kv_heads", [8, 2, 1])
-def test_heads_that_share_keys(
-    kv_heads: int, causal: bool, device: str, check_accuracy: Callable
-) -> None:
+def test_heads_that_share_keys(kv_heads: int, causal: bool, device: str) -> None:
     inputs = make((2, 8), (2, kv_heads), 5, 40, 16, device)
-    check(inputs, check_accuracy, causal=causal)
+    check(inputs, causal=causal)
 
 
-def test_every_block_size(device: str, check_accuracy: Callable) -> None:
+def test_every_block_size(device: str) -> None:
     inputs = make((1, 2), (1, 1), 70, 150, 16, device)
     for blocks in BLOCKS:
         result = attention(**inputs.arguments(), causal=True, **blocks)
-        compare(result, inputs, check_accuracy, causal=True)
+        compare(result, inputs, causal=True)
 
 
-def test_every_scale(device: str, check_accuracy: Callable) -> None:
+def test_every_scale(device: str) -> None:
     inputs = make((1, 2), (1, 1), 18, 40, 16, device)
     for scale in (math.log(2) / 2, math.log(4)):
         # Half of a whole number of bits: weights stay powers of two if it is even.
         even = replace(inputs, q_scale=inputs.q_scale * 2, scale=scale)
-        check(even, check_accuracy)
+        check(even)
 
 
-def test_every_factor_is_of_its_own_head(device: str, check_accuracy: Callable) -> None:
+def test_every_factor_is_of_its_own_head(device: str) -> None:
     inputs = make((2, 4), (2, 2), 5, 40, 16, device)
     for name in ("q_scale", "k_scale", "v_scale"):
         factors = torch.ones_like(getattr(inputs, name))
         factors[1, 1] = 2
-        check(replace(inputs, **{name: factors}), check_accuracy)
+        check(replace(inputs, **{name: factors}))
 
 
-def test_no_two_strides_alike(
-    device: str, guarded: Callable, check_accuracy: Callable
-) -> None:
+def test_no_two_strides_alike(device: str) -> None:
     inputs = make((2, 4), (2, 2), 5, 40, 16, device)
     apart = {}
     for at, name in enumerate("qkv"):
@@ -242,10 +224,10 @@ def test_no_two_strides_alike(
         wide = torch.empty((rows, *lead, cols + 16 * (at + 1) + -cols % 16)).to(FLOAT8)
         wide = wide.to(device)[..., :cols].permute(1, 2, 0, 3)
         apart[name] = wide.copy_(x)
-    check(replace(inputs, **apart), check_accuracy, guarded)
+    check(replace(inputs, **apart))
 
 
-def test_small_weights_count(device: str, check_accuracy: Callable) -> None:
+def test_small_weights_count(device: str) -> None:
     # One key has 2^12 times the weight of each of the 90 others, which have all the
     # values: without a factor, a weight of 2^-12 is 0 in eight bits.
     inputs = make((1, 1), (1, 1), 3, 91, 16, device, powers=True)
@@ -253,7 +235,7 @@ def test_small_weights_count(device: str, check_accuracy: Callable) -> None:
     inputs.k.fill_(0)
     inputs.v.fill_(1)
     inputs.q[..., 0], inputs.k[..., 50, 0], inputs.v[..., 50] = 1, 12, 0
-    o, _ = check(inputs, check_accuracy)
+    o, _ = check(inputs)
     assert (o > 0).all()
 
 
@@ -467,24 +449,22 @@ def test_launches_on_the_device_of_q(device: str) -> None:
 
 @pytest.mark.gpu
 @both_kinds
-def test_nan(causal: bool, device: str, check_accuracy: Callable) -> None:
+def test_nan(causal: bool, device: str) -> None:
     for name, at in (("q", (0, 1, 7, 3)), ("k", (0, 0, 20, 3))):
         inputs = make((1, 2), (1, 1), 40, 40, 16, device)
         getattr(inputs, name)[at] = NAN
-        check(inputs, check_accuracy, causal=causal)
+        check(inputs, causal=causal)
 
 
 @pytest.mark.gpu
 @both_kinds
 @pytest.mark.parametrize("head_dim", [64, 80, 128, 256])
-def test_grid(
-    head_dim: int, causal: bool, device: str, check_accuracy: Callable
-) -> None:
+def test_grid(head_dim: int, causal: bool, device: str) -> None:
     for group in GRID:
         for lengths in group:
             inputs = make((1, 2), (1, 1), *lengths, head_dim, device)
             result = attention(**inputs.arguments(), causal=causal)
-            compare(result, inputs, check_accuracy, causal)
+            compare(result, inputs, causal)
 
 
 # The table: the default blocks and, in turn, one of the others.
@@ -497,21 +477,20 @@ def test_table(
     default: bool,
     causal: bool,
     device: str,
-    check_accuracy: Callable,
 ) -> None:
     batch, heads, seq, head_dim = shape
     inputs = make((batch, heads), (batch, heads), seq, seq, head_dim, device)
     blocks = {} if default else BLOCKS[(TABLE.index(shape) + causal) % 4]
     result = attention(**inputs.arguments(), causal=causal, **blocks)
-    compare(result, inputs, check_accuracy, causal)
+    compare(result, inputs, causal)
 
 
 @pytest.mark.gpu
-def test_what_the_autotuner_chooses(device: str, check_accuracy: Callable) -> None:
+def test_what_the_autotuner_chooses(device: str) -> None:
     inputs = make((1, 8), (1, 2), 512, 704, 128, device)
     result, config = tuned_to(flash2_fp8, **inputs.arguments())
     assert config in flash2_fp8.CONFIGS
-    compare(result, inputs, check_accuracy)
+    compare(result, inputs)
 
 
 @pytest.mark.gpu
@@ -533,7 +512,7 @@ def test_error_with_that_of_the_inputs(seq: int, device: str) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.large
-def test_more_than_31_bits_of_elements(device: str, check_accuracy: Callable) -> None:
+def test_more_than_31_bits_of_elements(device: str) -> None:
     # A few keys count. The score of the others is so low that their weight is 0, and so
     # PyTorch need not see them: in float64 they would fill 34 GB.
     rows = 2**25 + 16
@@ -548,4 +527,4 @@ def test_more_than_31_bits_of_elements(device: str, check_accuracy: Callable) ->
     inputs = replace(inputs, k=k, v=v, scale=10.0)
     result = attention(**inputs.arguments(), block_m=64, block_n=64)
     seen = replace(inputs, k=k[..., few, :], v=v[..., few])
-    compare(result, seen, check_accuracy)
+    compare(result, seen)

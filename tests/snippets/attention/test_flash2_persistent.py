@@ -1,7 +1,6 @@
 """Tests of snippets/attention/flash2_persistent.py."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pytest
@@ -9,17 +8,14 @@ import torch
 from triton.runtime.interpreter import InterpreterBuilder
 
 from snippets.attention import flash2_persistent
-from tests.snippets.attention.cases import (
-    INTERPRETED,
-    AttentionTests,
-    qkv,
-)
+from tests.harness.inputs import INTERPRETED, qkv
+from tests.snippets.attention.suite import AttentionTests
 from tests.snippets.attention.tuning import TuningTests, with_blocks
 
 
 class TestFlash2Persistent(AttentionTests):
-    attention = staticmethod(with_blocks(flash2_persistent))
-    positive_scale = True
+    function = staticmethod(with_blocks(flash2_persistent))
+    scales = (0.3, 1.0)
     aligned = True
     head_dims = (16, 32, 40, 64, 96, 128, 160, 192, 224, 256)
     blocks = (
@@ -29,7 +25,6 @@ class TestFlash2Persistent(AttentionTests):
         {},
     )
     refused: ClassVar = {
-        "input_precision": ("bf16x3", "TF32", None),
         "programs": (0, -1, 65537, 1.5),
     }
 
@@ -54,12 +49,11 @@ class TestFlash2Persistent(AttentionTests):
 
     @pytest.mark.parametrize("programs", [1, 3, 1000])
     def test_any_number_of_programs(
-        self, programs: int, causal: bool, device: str, check_accuracy: Callable
+        self, programs: int, causal: bool, device: str
     ) -> None:
         inputs = self.inputs(70, 50, device)
         self.check(
             *inputs,
-            check_accuracy,
             causal=causal,
             blocks={**self.blocks[0], "programs": programs},
         )
@@ -79,7 +73,7 @@ def test_causal_work_is_dealt_out_evenly(
         return load(self, desc, *args)
 
     monkeypatch.setattr(InterpreterBuilder, "create_descriptor_load", counted)
-    TestFlash2Persistent.attention(
+    TestFlash2Persistent.function(
         q, k, v, causal=True, programs=programs, block_m=16, block_n=16
     )
     # Blocks of 1, 2, ..., 8 tiles in each of 6 heads.

@@ -1,13 +1,11 @@
 """Tests of snippets/attention/flash2_single_head.py."""
 
 from snippets.attention import flash2_single_head
-from tests.snippets.attention.cases import (
-    SingleHeadTests,
-)
+from tests.snippets.attention.suite import SingleHeadTests
 
 
 class TestFlash2SingleHead(SingleHeadTests):
-    attention = staticmethod(flash2_single_head.attention)
+    function = staticmethod(flash2_single_head.attention)
     blocks = (
         {"block_m": 16, "block_n": 16},
         {"block_m": 16, "block_n": 64},

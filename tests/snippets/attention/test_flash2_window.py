@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from snippets.attention import flash2_window
-from tests.snippets.attention.cases import INTERPRETED, WindowTests
+from tests.harness.inputs import INTERPRETED
+from tests.snippets.attention.suite import WindowTests
 from tests.snippets.attention.tiles import MASKED, WHOLE, Case, expected, trace, visited
 
 CASES = [
@@ -18,7 +19,7 @@ CASES = [
 
 
 class TestFlash2Window(WindowTests):
-    attention = staticmethod(flash2_window.attention)
+    function = staticmethod(flash2_window.attention)
     blocks = (
         {"block_m": 16, "block_n": 16},
         {"block_m": 16, "block_n": 64},
@@ -26,7 +27,6 @@ class TestFlash2Window(WindowTests):
         {},
     )
     refused: ClassVar = {
-        "input_precision": ("bf16x3", "TF32", None),
         "window": (0, -1),
     }
 

@@ -1,29 +1,18 @@
 """Tests of snippets/attention/naive.py."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
 from snippets.attention import naive
-from tests.snippets.attention.cases import (
-    HEAD_LAYOUTS,
-    INF,
-    NAN,
-    baseline,
-    every_dtype,
-    normal,
-    qkv,
-    reference,
-    visible,
-)
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import HEAD_LAYOUTS, INF, NAN, normal, qkv
+from tests.snippets.attention.reference import baseline, reference, visible
+from tests.snippets.attention.suite import every_dtype
 
 either = pytest.mark.parametrize("causal", [False, True])
 
 
-def check(
-    inputs: tuple[torch.Tensor, ...], check_accuracy: Callable, **options: object
-) -> torch.Tensor:
+def check(inputs: tuple[torch.Tensor, ...], **options: object) -> torch.Tensor:
     """Hold naive.attention against the rule; returns its output."""
     o = naive.attention(*inputs, **options)
     (expected, _), (own, _) = (f(*inputs, **options) for f in (reference, baseline))
@@ -39,30 +28,27 @@ def test_attention(
     causal: bool,
     dtype: torch.dtype,
     device: str,
-    check_accuracy: Callable,
 ) -> None:
     inputs = qkv((2, 3), (2, 3), *lengths, 24, dtype, device)
-    check(inputs, check_accuracy, causal=causal)
+    check(inputs, causal=causal)
 
 
 @pytest.mark.parametrize("lead", [(), (2,), (2, 3, 4)])
-def test_any_leading_dimensions(
-    lead: tuple[int, ...], device: str, check_accuracy: Callable
-) -> None:
+def test_any_leading_dimensions(lead: tuple[int, ...], device: str) -> None:
     inputs = qkv(lead, lead, 5, 6, 8, torch.float32, device)
-    check(inputs, check_accuracy, causal=True)
+    check(inputs, causal=True)
 
 
 @pytest.mark.parametrize("layout", HEAD_LAYOUTS)
-def test_layouts(layout: str, device: str, check_accuracy: Callable) -> None:
+def test_layouts(layout: str, device: str) -> None:
     inputs = qkv((2, 4), (2, 4), 5, 6, 8, torch.float32, device)
-    check(tuple(HEAD_LAYOUTS[layout](x) for x in inputs), check_accuracy)
+    check(tuple(HEAD_LAYOUTS[layout](x) for x in inputs))
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, -0.3])
-def test_scales(scale: float, device: str, check_accuracy: Callable) -> None:
+def test_scales(scale: float, device: str) -> None:
     inputs = qkv((), (), 5, 6, 8, torch.float32, device)
-    check(inputs, check_accuracy, scale=scale)
+    check(inputs, scale=scale)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -77,24 +63,22 @@ def test_scores(causal: bool, device: str) -> None:
 
 
 @pytest.mark.parametrize(("seq_q", "seq_k"), [(5, 3), (3, 0), (0, 3)])
-def test_rows_that_see_nothing_are_0(
-    seq_q: int, seq_k: int, device: str, check_accuracy: Callable
-) -> None:
+def test_rows_that_see_nothing_are_0(seq_q: int, seq_k: int, device: str) -> None:
     inputs = qkv((2,), (2,), seq_q, seq_k, 8, torch.float32, device)
-    o = check(inputs, check_accuracy, causal=True)
+    o = check(inputs, causal=True)
     seen = visible(seq_q, seq_k, device, causal=True).any(dim=-1)
     assert ((o == 0).all(dim=-1) == ~seen).all()
 
 
-def test_scores_of_minus_inf_and_nan(device: str, check_accuracy: Callable) -> None:
+def test_scores_of_minus_inf_and_nan(device: str) -> None:
     q, k, v = qkv((), (), 6, 7, 8, torch.float32, device)
     q[:, 0] = 1
     for some in (slice(3), slice(None)):
         k[some, 0] = -INF
-        check((q, k, v), check_accuracy)
+        check((q, k, v))
     assert (naive.attention(q, k, v) == 0).all()
     q[2, 3] = NAN
-    check((q, k, v), check_accuracy)
+    check((q, k, v))
 
 
 @pytest.mark.parametrize("head_dim", [16, 64, 256])

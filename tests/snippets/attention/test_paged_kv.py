@@ -1,7 +1,6 @@
 """Tests of snippets/attention/paged_kv.py."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,23 +8,16 @@ import torch
 import triton
 
 from snippets.attention import paged_kv
-from tests.harness.poison import Poison
+from tests.harness.inputs import HEAD_DIMS, INTERPRETED, far_apart, name, qkv
+from tests.harness.launches import check_where_it_launches
+from tests.harness.poison import Poison, guarded
 from tests.snippets.attention.caches import (
     check_that_launches_wait,
     paged,
     with_lengths,
 )
-from tests.snippets.attention.cases import (
-    HEAD_DIMS,
-    INTERPRETED,
-    Attention,
-    baseline,
-    check_where_it_launches,
-    far_apart,
-    name,
-    qkv,
-    reference,
-)
+from tests.snippets.attention.reference import baseline, reference
+from tests.snippets.attention.suite import Attention
 
 INF = float("inf")
 NAN = float("nan")
@@ -46,13 +38,12 @@ def compare(
     k: torch.Tensor,
     v: torch.Tensor,
     lengths: list[int],
-    check_accuracy: Callable,
     **options: Any,
 ) -> None:
     """Hold o and lse against attention to the keys of each sequence."""
     expected = with_lengths(reference, q, k, v, lengths, **options)
     own = with_lengths(baseline, q, k, v, lengths, **options)
-    Attention().compare(result, expected, own, check_accuracy)
+    Attention().compare(result, expected, own)
 
 
 def check(
@@ -60,8 +51,6 @@ def check(
     k: torch.Tensor,
     v: torch.Tensor,
     lengths: list[int],
-    check_accuracy: Callable,
-    guarded: Callable = lambda x: x,
     page_size: int = 8,
     **options: Any,
 ) -> None:
@@ -69,7 +58,7 @@ def check(
     inputs = [guarded(x) for x in (q, *paged(k, v, lengths, page_size))]
     result = paged_kv.attention(*inputs, **{**SMALL, **options})
     asked = {word: options[word] for word in ("causal", "scale") if word in options}
-    compare(result, q, k, v, lengths, check_accuracy, **asked)
+    compare(result, q, k, v, lengths, **asked)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -78,56 +67,44 @@ def test_every_page_size(
     page_size: int,
     causal: bool,
     device: str,
-    guarded: Callable,
-    check_accuracy: Callable,
 ) -> None:
     tensors = qkv((7, 2), (7, 1), 3, 100, 16, torch.float32, device)
     options = {"page_size": page_size, "causal": causal}
-    check(*tensors, LENGTHS, check_accuracy, guarded, **options)
+    check(*tensors, LENGTHS, **options)
 
 
 @dtypes
-def test_every_dtype(
-    dtype: torch.dtype, device: str, guarded: Callable, check_accuracy: Callable
-) -> None:
+def test_every_dtype(dtype: torch.dtype, device: str) -> None:
     tensors = qkv((2, 4), (2, 2), 3, 50, 24, dtype, device)
-    check(*tensors, [50, 33], check_accuracy, guarded, causal=True)
+    check(*tensors, [50, 33], causal=True)
 
 
 @pytest.mark.parametrize("head_dim", HEAD_DIMS)
-def test_every_head_dim(
-    head_dim: int, device: str, guarded: Callable, check_accuracy: Callable
-) -> None:
+def test_every_head_dim(head_dim: int, device: str) -> None:
     tensors = qkv((1, 2), (1, 1), 2, 40, head_dim, torch.float16, device)
-    check(*tensors, [40], check_accuracy, guarded)
+    check(*tensors, [40])
 
 
 @pytest.mark.parametrize(("group", "seq_q"), [(1, 1), (5, 9), (40, 1)])
-def test_every_group(
-    group: int, seq_q: int, device: str, guarded: Callable, check_accuracy: Callable
-) -> None:
+def test_every_group(group: int, seq_q: int, device: str) -> None:
     inputs = qkv((2, 2 * group), (2, 2), seq_q, 50, 16, torch.float16, device)
-    check(*inputs, [50, 33], check_accuracy, guarded, causal=True)
+    check(*inputs, [50, 33], causal=True)
 
 
-def test_every_block_size_and_number_of_parts(
-    device: str, check_accuracy: Callable
-) -> None:
+def test_every_block_size_and_number_of_parts(device: str) -> None:
     tensors = qkv((2, 2), (2, 1), 1, 150, 16, torch.float16, device)
     for splits, block_n in ((1, 32), (8, 64), (200, 16), (None, 128), (None, None)):
         options = {"splits": splits, "block_n": block_n}
-        check(*tensors, [150, 90], check_accuracy, **options)
+        check(*tensors, [150, 90], **options)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, -0.3])
-def test_every_scale(scale: float, device: str, check_accuracy: Callable) -> None:
+def test_every_scale(scale: float, device: str) -> None:
     tensors = qkv((1, 2), (1, 1), 2, 40, 16, torch.float32, device)
-    check(*tensors, [40], check_accuracy, scale=scale)
+    check(*tensors, [40], scale=scale)
 
 
-def test_no_two_strides_alike(
-    device: str, guarded: Callable, check_accuracy: Callable
-) -> None:
+def test_no_two_strides_alike(device: str) -> None:
     q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.float32, device)
     k_pages, v_pages, *rest = paged(k, v, [40, 21], 8)
     for axis in range(4):
@@ -137,28 +114,28 @@ def test_no_two_strides_alike(
     q = q.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
     inputs = (guarded(x) for x in (q, k_pages, v_pages, *rest))
     result = paged_kv.attention(*inputs, **SMALL)
-    compare(result, q, k, v, [40, 21], check_accuracy)
+    compare(result, q, k, v, [40, 21])
 
 
-def test_pages_that_are_shared(device: str, check_accuracy: Callable) -> None:
+def test_pages_that_are_shared(device: str) -> None:
     # Two sequences begin with the same 16 keys: the same pages hold them.
     q, k, v = qkv((2, 2), (2, 1), 1, 30, 16, torch.float32, device)
     k[1, :, :16], v[1, :, :16] = k[0, :, :16], v[0, :, :16]
     k_pages, v_pages, table, seq_lens = paged(k, v, [30, 25], 8)
     table[1, :2] = table[0, :2]
     result = paged_kv.attention(q, k_pages, v_pages, table, seq_lens, **SMALL)
-    compare(result, q, k, v, [30, 25], check_accuracy)
+    compare(result, q, k, v, [30, 25])
 
 
-def test_scores_of_minus_inf_and_nan(device: str, check_accuracy: Callable) -> None:
+def test_scores_of_minus_inf_and_nan(device: str) -> None:
     q, k, v = qkv((2, 2), (2, 1), 1, 90, 16, torch.float32, device)
     q = q.abs() + 0.1
     k[0, :, 16:70, 0] = -INF
     k[1, :, 40, 0] = NAN
-    check(q, k, v, [90, 90], check_accuracy)
+    check(q, k, v, [90, 90])
 
 
-def test_wrong_tables_lead_nowhere(device: str, guarded: Callable) -> None:
+def test_wrong_tables_lead_nowhere(device: str) -> None:
     # The fixtures look at every address.
     q, k, v = qkv((2, 2), (2, 1), 2, 40, 16, torch.float32, device)
     inputs = [guarded(x) for x in (q, *paged(k, v, [40, 40], 8))]
@@ -193,7 +170,7 @@ def test_empty(empty: str, device: str) -> None:
 
 
 @pytest.mark.large
-def test_pages_beyond_31_bits(device: str, check_accuracy: Callable) -> None:
+def test_pages_beyond_31_bits(device: str) -> None:
     q, k, v = qkv((1, 2), (1, 1), 1, 5, 3, torch.float16, device)
     k_pages, v_pages, table, seq_lens = paged(k, v, [5], 2)
     wide = [
@@ -201,7 +178,7 @@ def test_pages_beyond_31_bits(device: str, check_accuracy: Callable) -> None:
         for axis, x in ((0, k_pages), (0, v_pages))
     ]
     result = paged_kv.attention(q, *wide, table, seq_lens, **SMALL)
-    compare(result, q, k, v, [5], check_accuracy)
+    compare(result, q, k, v, [5])
 
 
 def refused(match: str, *inputs: Any, **options: Any) -> None:
@@ -318,12 +295,11 @@ def test_decoding(
     kv_heads: int,
     page_size: int,
     device: str,
-    check_accuracy: Callable,
 ) -> None:
     tensors = qkv((batch, heads), (batch, kv_heads), 1, seq_k, 128, half, device)
     lengths = [max(0, seq_k - 97 * i) for i in range(batch)]
     options = {"page_size": page_size, "splits": None, "block_n": None}
-    check(*tensors, lengths, check_accuracy, **options)
+    check(*tensors, lengths, **options)
 
 
 def test_a_table_wider_than_any_sequence(device: str) -> None:

@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -11,14 +10,9 @@ from hypothesis import strategies as st
 
 from snippets.attention import partial
 from tests.harness import accuracy
-from tests.snippets.attention.cases import (
-    HEAD_LAYOUTS,
-    INF,
-    NAN,
-    baseline,
-    qkv,
-    reference,
-)
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import HEAD_LAYOUTS, INF, NAN, qkv
+from tests.snippets.attention.reference import baseline, reference
 
 # A key is its score and its value: with a query of 1, no scale and one component.
 keys = st.lists(
@@ -114,7 +108,6 @@ def in_parts(
 def check(
     actual: tuple[torch.Tensor, torch.Tensor],
     inputs: tuple[torch.Tensor, ...],
-    check_accuracy: Callable,
 ) -> None:
     """Hold o and lse against the rule."""
     expected, own = reference(*inputs), baseline(*inputs)
@@ -124,9 +117,7 @@ def check(
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("cuts", [[], [7], [7, 7, 90], [1, 2, 3, 4], [64, 128]])
-def test_attention_in_parts(
-    cuts: list[int], dtype: torch.dtype, device: str, check_accuracy: Callable
-) -> None:
+def test_attention_in_parts(cuts: list[int], dtype: torch.dtype, device: str) -> None:
     inputs = qkv((2, 3), (2, 3), 5, 150, 16, dtype, device)
     parts = in_parts(*inputs, cuts)
     check(
@@ -134,7 +125,7 @@ def test_attention_in_parts(
     )
     divided = [partial.finish(part) for part in parts]
     averaged = functools.reduce(partial.merge_normalised, divided)
-    check(averaged, inputs, check_accuracy)
+    check(averaged, inputs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -151,10 +142,10 @@ def test_every_dtype(dtype: torch.dtype, device: str) -> None:
 
 
 @pytest.mark.parametrize("layout", HEAD_LAYOUTS)
-def test_layouts(layout: str, device: str, check_accuracy: Callable) -> None:
+def test_layouts(layout: str, device: str) -> None:
     inputs = qkv((2, 4), (2, 4), 5, 6, 8, torch.float64, device)
     inputs = tuple(HEAD_LAYOUTS[layout](x) for x in inputs)
-    check(partial.finish(partial.partial(*inputs)), inputs, check_accuracy)
+    check(partial.finish(partial.partial(*inputs)), inputs)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1.0, -0.3])

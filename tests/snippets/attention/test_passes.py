@@ -9,14 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.attention import passes
-from tests.snippets.attention.cases import (
-    INF,
-    LAYOUTS,
-    NAN,
-    QKV,
-    normal,
-    reference,
-)
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import INF, LAYOUTS, NAN, QKV, normal
+from tests.snippets.attention.reference import reference
 
 FUNCTIONS = (passes.three_pass, passes.two_pass, passes.one_pass)
 every_function = pytest.mark.parametrize("function", FUNCTIONS)
@@ -57,9 +52,7 @@ def test_all_three_are_attention(seq: int, dtype: torch.dtype, device: str) -> N
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_fewer_passes_cost_no_accuracy(
-    dtype: torch.dtype, device: str, check_accuracy: Callable
-) -> None:
+def test_fewer_passes_cost_no_accuracy(dtype: torch.dtype, device: str) -> None:
     q, k, v = inputs(300, dtype, device, head_dim=64)
     baseline = passes.three_pass(q, k, v)
     for function in FUNCTIONS:

@@ -1,6 +1,5 @@
 """Tests of snippets/attention/split_kv.py."""
 
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -10,16 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.attention import split_kv
-from tests.harness.poison import Poison
+from tests.harness.inputs import INTERPRETED, qkv
+from tests.harness.poison import Poison, guarded
 from tests.snippets.attention.caches import check_that_launches_wait, with_lengths
-from tests.snippets.attention.cases import (
-    INTERPRETED,
-    AttentionTests,
-    for_heads_of,
-    qkv,
-    reference,
-    scores,
-)
+from tests.snippets.attention.reference import for_heads_of, reference, scores
+from tests.snippets.attention.suite import AttentionTests
 
 NAN = float("nan")
 INF = float("inf")
@@ -27,7 +21,7 @@ SMALL = {"splits": 3, "block_n": 16}
 
 
 class TestSplitKv(AttentionTests):
-    attention = staticmethod(split_kv.attention)
+    function = staticmethod(split_kv.attention)
     most_rows = 2**31 - 2**16
     blocks = (
         SMALL,
@@ -37,7 +31,6 @@ class TestSplitKv(AttentionTests):
         {},
     )
     refused: ClassVar = {
-        "input_precision": ("bf16x3", "TF32", None),
         "splits": (0, -1, 257, 1.5),
         "seq_lens": (),
     }
@@ -72,7 +65,6 @@ def check(
     k: torch.Tensor,
     v: torch.Tensor,
     lengths: list[int],
-    check_accuracy: Callable,
     **options: Any,
 ) -> None:
     """Hold all sequences at once against each by itself."""
@@ -81,30 +73,28 @@ def check(
     asked = {word: options[word] for word in ("causal",) if word in options}
     expected = with_lengths(reference, q, k, v, lengths, **asked)
     own = with_lengths(in_parts, q, k, v, lengths, **asked)
-    TestSplitKv().compare(result, expected, own, check_accuracy)
+    TestSplitKv().compare(result, expected, own)
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_lengths_of_the_cache(
-    causal: bool, device: str, guarded: Callable, check_accuracy: Callable
-) -> None:
+def test_lengths_of_the_cache(causal: bool, device: str) -> None:
     # What lies behind a sequence was never written.
     lengths = [100, 0, 1, 47, 48, 49, 17]
     q, k, v = qkv((7, 4), (7, 2), 3, 100, 16, torch.float32, device)
     for i, length in enumerate(lengths):
         k[i, :, length:], v[i, :, length:] = NAN, NAN
     q, k, v = (guarded(x) for x in (q, k, v))
-    check(q, k, v, lengths, check_accuracy, causal=causal)
+    check(q, k, v, lengths, causal=causal)
 
 
-def test_lengths_that_cannot_be(device: str, check_accuracy: Callable) -> None:
+def test_lengths_that_cannot_be(device: str) -> None:
     q, k, v = qkv((3, 4), (3, 2), 1, 40, 16, torch.float32, device)
     seq_lens = torch.tensor([-(2**31), 2**31 - 1, 41], dtype=torch.int32, device=device)
     result = split_kv.attention(q, k, v, seq_lens=seq_lens, **SMALL)
     expected, own = (
         with_lengths(method, q, k, v, [0, 40, 40]) for method in (reference, in_parts)
     )
-    TestSplitKv().compare(result, expected, own, check_accuracy)
+    TestSplitKv().compare(result, expected, own)
 
 
 def test_refuses_other_lengths(device: str) -> None:
@@ -123,30 +113,24 @@ def test_refuses_other_lengths(device: str) -> None:
 
 
 @pytest.mark.parametrize("group", [1, 4, 5, 16, 40])
-def test_one_query_for_each_head(
-    group: int, device: str, guarded: Callable, check_accuracy: Callable
-) -> None:
+def test_one_query_for_each_head(group: int, device: str) -> None:
     inputs = qkv((2, 2 * group), (2, 2), 1, 90, 16, torch.float32, device)
     q, k, v = (guarded(x) for x in inputs)
-    check(q, k, v, [90, 33], check_accuracy)
+    check(q, k, v, [90, 33])
 
 
 @pytest.mark.parametrize("seq_q", [1, 2, 5])
-def test_few_queries_with_a_causal_mask(
-    seq_q: int, device: str, check_accuracy: Callable
-) -> None:
+def test_few_queries_with_a_causal_mask(seq_q: int, device: str) -> None:
     q, k, v = qkv((2, 4), (2, 2), seq_q, 60, 16, torch.float32, device)
-    check(q, k, v, [60, 3], check_accuracy, causal=True)
+    check(q, k, v, [60, 3], causal=True)
 
 
 @pytest.mark.parametrize("splits", [1, 2, 6, 20])
-def test_a_part_of_minus_inf(
-    splits: int, device: str, check_accuracy: Callable
-) -> None:
+def test_a_part_of_minus_inf(splits: int, device: str) -> None:
     q, k, v = qkv((1, 2), (1, 1), 2, 90, 16, torch.float32, device)
     q = q.abs() + 0.1
     k[..., 16:70, 0] = -INF
-    check(q, k, v, [90], check_accuracy, splits=splits)
+    check(q, k, v, [90], splits=splits)
 
 
 @pytest.mark.parametrize("splits", [1, 2, 6])
@@ -158,18 +142,18 @@ def test_a_nan_reaches_every_part(splits: int, device: str) -> None:
     assert lse.isnan().all()
 
 
-def test_two_hundred_parts(device: str, check_accuracy: Callable) -> None:
+def test_two_hundred_parts(device: str) -> None:
     q, k, v = qkv((1, 2), (1, 1), 1, 3200, 16, torch.float32, device)
-    check(q, k, v, [3190], check_accuracy, splits=200)
+    check(q, k, v, [3190], splits=200)
 
 
-def test_parts_far_apart(device: str, check_accuracy: Callable) -> None:
+def test_parts_far_apart(device: str) -> None:
     # Scores of one part are 1000 above those of another: exp overflows without a shift.
     q, k, v = qkv((1, 2), (1, 1), 2, 90, 16, torch.float32, device)
     q[..., 0], k[..., 0], k[..., 50, 0] = 100, 0, 40
-    check(q, k, v, [90], check_accuracy)
+    check(q, k, v, [90])
     k[..., 0] += 40
-    check(q, k, v, [90], check_accuracy)
+    check(q, k, v, [90])
 
 
 # As the page says: the slots of an H200, one for each multiprocessor.
@@ -219,7 +203,6 @@ def test_decoding(
     heads: int,
     kv_heads: int,
     device: str,
-    check_accuracy: Callable,
 ) -> None:
     # Made on the GPU: here the CPU would take most of the time.
     generator = torch.Generator(device).manual_seed(0)
@@ -228,7 +211,7 @@ def test_decoding(
         for shape in ((batch, heads, 1, 128), *2 * ((batch, kv_heads, seq_k, 128),))
     )
     lengths = [max(0, seq_k - 97 * i) for i in range(batch)]
-    check(q, k, v, lengths, check_accuracy, splits=None, block_n=None)
+    check(q, k, v, lengths, splits=None, block_n=None)
 
 
 @pytest.mark.gpu

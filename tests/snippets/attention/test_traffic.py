@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from snippets.attention import flash1, flash2_single_head, naive, traffic
-from tests.harness.traffic import Traffic, counted
-from tests.snippets.attention.cases import INTERPRETED, name, qkv
+from tests.harness.inputs import INTERPRETED, name, qkv
+from tests.harness.traces import Traffic, counted
 
 # (seq_q, seq_k, head_dim): what the demo prints, then ragged ones.
 DEMO = (traffic.SEQ, traffic.SEQ, traffic.HEAD_DIM)

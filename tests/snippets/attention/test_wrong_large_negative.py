@@ -1,12 +1,12 @@
 """Tests of snippets/attention/wrong_large_negative.py: blind rows leak a mean of V."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
 from snippets.attention import wrong_large_negative
-from tests.snippets.attention.cases import baseline, qkv, reference
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import qkv
+from tests.snippets.attention.reference import baseline, reference
 
 BLOCKS = {"block_m": 16, "block_n": 16}
 
@@ -43,9 +43,7 @@ def test_a_large_score_outweighs_the_mask(device: str) -> None:
 
 
 @pytest.mark.parametrize("seq_q", [16, 30, 50])
-def test_it_is_right_where_every_row_sees_a_key(
-    seq_q: int, device: str, check_accuracy: Callable
-) -> None:
+def test_it_is_right_where_every_row_sees_a_key(seq_q: int, device: str) -> None:
     q, k, v = qkv((), (), seq_q, 50, 16, torch.float32, device)
     o, lse = wrong_large_negative.attention(q, k, v, **BLOCKS)
     expected, own = (f(q, k, v, causal=True) for f in (reference, baseline))

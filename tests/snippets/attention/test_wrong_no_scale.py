@@ -1,12 +1,12 @@
 """Tests of snippets/attention/wrong_no_scale.py: a softmax that picks one key."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
 from snippets.attention import wrong_no_scale
-from tests.snippets.attention.cases import baseline, qkv, reference
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import qkv
+from tests.snippets.attention.reference import baseline, reference
 
 
 def inputs(head_dim: int, device: str) -> tuple[torch.Tensor, ...]:
@@ -32,9 +32,7 @@ def test_it_is_not_attention(head_dim: int, device: str) -> None:
 
 
 @pytest.mark.parametrize("head_dim", [1, 64])
-def test_it_is_attention_with_a_scale_of_1(
-    head_dim: int, device: str, check_accuracy: Callable
-) -> None:
+def test_it_is_attention_with_a_scale_of_1(head_dim: int, device: str) -> None:
     # So nothing else is wrong with it: with head_dim 1 it is even right.
     q, k, v = inputs(head_dim, device)
     (o, _), (own, _) = (f(q, k, v, scale=1.0) for f in (reference, baseline))

@@ -1,12 +1,12 @@
 """Tests of snippets/attention/wrong_small_block.py: wrong if block_m < block_n."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
 from snippets.attention import wrong_small_block
-from tests.snippets.attention.cases import baseline, qkv, reference
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import qkv
+from tests.snippets.attention.reference import baseline, reference
 
 
 def weights(seq: int, block_m: int, block_n: int, device: str) -> torch.Tensor:
@@ -37,7 +37,7 @@ def test_keys_of_the_future_have_a_weight_and_some_count_twice(device: str) -> N
 @pytest.mark.parametrize("seq", [16, 50, 128])
 @pytest.mark.parametrize(("block_m", "block_n"), [(16, 16), (64, 32), (64, 64)])
 def test_it_is_right_where_block_n_divides_block_m(
-    seq: int, block_m: int, block_n: int, device: str, check_accuracy: Callable
+    seq: int, block_m: int, block_n: int, device: str
 ) -> None:
     q, k, v = qkv((), (), seq, seq, 16, torch.float32, device)
     o, lse = wrong_small_block.attention(q, k, v, block_m=block_m, block_n=block_n)

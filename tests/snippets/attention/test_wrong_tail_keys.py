@@ -1,12 +1,13 @@
 """Tests of snippets/attention/wrong_tail_keys.py: its weights do not sum to 1."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
 from snippets.attention import wrong_tail_keys
-from tests.snippets.attention.cases import baseline, qkv, reference
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import qkv
+from tests.harness.poison import guarded
+from tests.snippets.attention.reference import baseline, reference
 
 SIZES = {"block_m": 16, "block_n": 32}
 
@@ -30,9 +31,7 @@ def test_lower_scores_show_it(device: str) -> None:
     assert (o < 1e-3).all()
 
 
-def test_it_is_right_where_the_tiles_fit(
-    device: str, guarded: Callable, check_accuracy: Callable
-) -> None:
+def test_it_is_right_where_the_tiles_fit(device: str) -> None:
     q, k, v = (guarded(x) for x in qkv((), (), 20, 96, 24, torch.float32, device))
     o, _ = wrong_tail_keys.attention(q, k, v, **SIZES)
     check_accuracy(o, reference(q, k, v)[0], baseline(q, k, v)[0])

@@ -13,7 +13,8 @@ import pytest
 import torch
 from triton.runtime import interpreter
 
-from tests.snippets.attention.cases import qkv, visible
+from tests.harness.inputs import qkv
+from tests.snippets.attention.reference import visible
 
 SKIPPED, WHOLE, MASKED = ".", "#", "/"
 

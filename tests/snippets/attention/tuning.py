@@ -13,7 +13,9 @@ import pytest
 import torch
 import triton
 
-from tests.snippets.attention.cases import baseline, qkv, reference
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import qkv
+from tests.snippets.attention.reference import baseline, reference
 
 
 def with_blocks(module: ModuleType) -> Callable[..., Any]:
@@ -95,9 +97,7 @@ class TuningTests:
 
     @pytest.mark.gpu
     @pytest.mark.parametrize("head_dim", [64, 128, 256])
-    def test_what_the_autotuner_chooses(
-        self, head_dim: int, device: str, check_accuracy: Callable
-    ) -> None:
+    def test_what_the_autotuner_chooses(self, head_dim: int, device: str) -> None:
         inputs = qkv((1, 8), (1, 2), 500, 700, head_dim, torch.bfloat16, device)
         (o, _), config = tuned_to(self.module, *inputs, causal=True)
         assert config in self.module.CONFIGS

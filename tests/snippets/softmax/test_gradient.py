@@ -8,16 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.softmax import gradient
-from tests.snippets.softmax.cases import (
-    DTYPES,
-    LAYOUTS,
-    LENGTHS,
-    SoftmaxTests,
-    every_dtype,
-    far_apart,
-    normal,
-    reference,
-)
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import DTYPES, LAYOUTS, far_apart, lengths_around, normal
+from tests.harness.poison import guarded
+from tests.snippets.softmax.suite import SoftmaxTests, every_dtype, reference
 
 INF = float("inf")
 NAN = float("nan")
@@ -35,7 +29,8 @@ def torch_softmax(x: torch.Tensor) -> torch.Tensor:
 
 
 class TestForward(SoftmaxTests):
-    softmax = staticmethod(gradient.softmax)
+    function = staticmethod(gradient.softmax)
+    test_refuses_to_lose_a_gradient = None  # it has one
     blocks = ({"block_cols": 64}, {"block_cols": 16}, {"block_cols": 512}, {})
 
 
@@ -46,7 +41,6 @@ class TestBackward:
     def check(
         x: torch.Tensor,
         dy: torch.Tensor,
-        check_accuracy: Callable,
         block_cols: int | None = 64,
     ) -> None:
         dx = grad(lambda x: gradient.softmax(x, block_cols=block_cols), x, dy)
@@ -56,35 +50,28 @@ class TestBackward:
         )
 
     @every_dtype
-    @pytest.mark.parametrize("length", LENGTHS)
+    @pytest.mark.parametrize("cols", lengths_around(64))
     def test_every_length(
         self,
-        length: str,
+        cols: int,
         dtype: torch.dtype,
         device: str,
-        guarded: Callable,
-        check_accuracy: Callable,
     ) -> None:
-        cols = LENGTHS[length](64)
-        x = guarded(normal(3, cols, dtype, device))
-        dy = guarded(normal(3, cols, dtype, device, seed=1))
-        self.check(x, dy, check_accuracy)
+        x = guarded(normal((3, cols), dtype, device))
+        dy = guarded(normal((3, cols), dtype, device, seed=1))
+        self.check(x, dy)
 
     @pytest.mark.parametrize("block_cols", [1, 16, 64, 128, 512, None])
-    def test_every_block_size(
-        self, block_cols: int | None, device: str, check_accuracy: Callable
-    ) -> None:
-        x, dy = (normal(2, 130, torch.float32, device, seed=seed) for seed in (0, 1))
-        self.check(x, dy, check_accuracy, block_cols)
+    def test_every_block_size(self, block_cols: int | None, device: str) -> None:
+        x, dy = (normal((2, 130), torch.float32, device, seed=seed) for seed in (0, 1))
+        self.check(x, dy, block_cols)
 
     @pytest.mark.parametrize("rows", [7, 16, 33])
-    def test_several_rows_to_a_program(
-        self, rows: int, device: str, guarded: Callable, check_accuracy: Callable
-    ) -> None:
+    def test_several_rows_to_a_program(self, rows: int, device: str) -> None:
         # 16 rows of 64 columns to a program, and a row has several such tiles.
-        x = normal(rows, 150, torch.float32, device)
-        dy = guarded(normal(rows, 150, torch.float32, device, seed=1))
-        self.check(x, dy, check_accuracy)
+        x = normal((rows, 150), torch.float32, device)
+        dy = guarded(normal((rows, 150), torch.float32, device, seed=1))
+        self.check(x, dy)
 
     @pytest.mark.parametrize("layout", LAYOUTS)
     @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
@@ -93,58 +80,50 @@ class TestBackward:
         layout: str,
         dtype: torch.dtype,
         device: str,
-        guarded: Callable,
-        check_accuracy: Callable,
     ) -> None:
-        x = normal(5, 100, dtype, device)
-        dy = guarded(LAYOUTS[layout](normal(5, 100, dtype, device, seed=1)))
-        self.check(x, dy, check_accuracy)
+        x = normal((5, 100), dtype, device)
+        dy = guarded(LAYOUTS[layout](normal((5, 100), dtype, device, seed=1)))
+        self.check(x, dy)
 
     def test_the_gradient_of_a_sum_has_strides_of_0(self, device: str) -> None:
-        x = normal(3, 100, torch.float64, device).requires_grad_()
-        weights = normal(3, 1, torch.float64, device, seed=1)
+        x = normal((3, 100), torch.float64, device).requires_grad_()
+        weights = normal((3, 1), torch.float64, device, seed=1)
         (gradient.softmax(x, block_cols=32) * weights).sum().backward()
         # The rows sum to 1 whatever x is.
         assert x.grad.abs().max() < 1e-15
 
-    def test_x_is_transposed(self, device: str, check_accuracy: Callable) -> None:
-        x = normal(100, 4, torch.float32, device).T
-        self.check(x, normal(4, 100, torch.float32, device, seed=1), check_accuracy)
+    def test_x_is_transposed(self, device: str) -> None:
+        x = normal((100, 4), torch.float32, device).T
+        self.check(x, normal((4, 100), torch.float32, device, seed=1))
 
     @every_dtype
     @pytest.mark.parametrize("scale", [30.0, 1e4])
-    def test_large_values(
-        self, scale: float, dtype: torch.dtype, device: str, check_accuracy: Callable
-    ) -> None:
-        x = (normal(3, 200, torch.float64, device) * scale).to(dtype)
-        self.check(x, normal(3, 200, dtype, device, seed=1), check_accuracy)
+    def test_large_values(self, scale: float, dtype: torch.dtype, device: str) -> None:
+        x = (normal((3, 200), torch.float64, device) * scale).to(dtype)
+        self.check(x, normal((3, 200), dtype, device, seed=1))
 
     @pytest.mark.parametrize("value", [-INF, NAN, INF])
     @pytest.mark.parametrize("where", [slice(0, 1), slice(0, 150), slice(None)])
-    def test_special_values(
-        self, value: float, where: slice, device: str, check_accuracy: Callable
-    ) -> None:
-        x = normal(3, 200, torch.float32, device)
+    def test_special_values(self, value: float, where: slice, device: str) -> None:
+        x = normal((3, 200), torch.float32, device)
         x[1, where] = value
-        self.check(x, normal(3, 200, torch.float32, device, seed=1), check_accuracy)
+        self.check(x, normal((3, 200), torch.float32, device, seed=1))
 
-    def test_nan_in_dy_stays_in_its_row(
-        self, device: str, check_accuracy: Callable
-    ) -> None:
-        dy = normal(3, 200, torch.float32, device, seed=1)
+    def test_nan_in_dy_stays_in_its_row(self, device: str) -> None:
+        dy = normal((3, 200), torch.float32, device, seed=1)
         dy[1, 199] = NAN
-        self.check(normal(3, 200, torch.float32, device), dy, check_accuracy)
+        self.check(normal((3, 200), torch.float32, device), dy)
 
     @pytest.mark.parametrize("shape", [(0, 5), (5, 0)])
     def test_empty(self, shape: tuple[int, int], device: str) -> None:
         x = torch.zeros(shape, device=device)
         assert grad(gradient.softmax, x, x).shape == shape
 
-    def test_dy_beyond_31_bits(self, device: str, check_accuracy: Callable) -> None:
-        x = normal(4, 4, torch.float16, device)
-        for strides in ((2**30, 1), (1, 2**30)):
-            dy = far_apart(4, 4, strides, torch.float16, device)
-            self.check(x, dy, check_accuracy)
+    def test_dy_beyond_31_bits(self, device: str) -> None:
+        x = normal((4, 4), torch.float16, device)
+        for axis in (0, 1):
+            dy = far_apart((4, 4), axis, torch.float16, device)
+            self.check(x, dy)
 
     @given(
         rows=st.integers(1, 3),
@@ -156,20 +135,19 @@ class TestBackward:
     def test_any_row(
         self,
         device: str,
-        check_accuracy: Callable,
         rows: int,
         cols: int,
         block_cols: int,
         dtype: torch.dtype,
         seed: int,
     ) -> None:
-        x = normal(rows, cols, dtype, device, seed=seed)
-        dy = normal(rows, cols, dtype, device, seed=seed + 1)
-        self.check(x, dy, check_accuracy, block_cols)
+        x = normal((rows, cols), dtype, device, seed=seed)
+        dy = normal((rows, cols), dtype, device, seed=seed + 1)
+        self.check(x, dy, block_cols)
 
     @pytest.mark.gpu
     @pytest.mark.large
-    def test_more_than_31_bits_of_elements(self, check_accuracy: Callable) -> None:
+    def test_more_than_31_bits_of_elements(self) -> None:
         cols = 4096
         rows = 2**31 // cols + 3
         shape = (rows, cols)
@@ -184,14 +162,14 @@ class TestBackward:
 
 @pytest.mark.parametrize("block_cols", [2, 8])
 def test_gradcheck(block_cols: int, device: str) -> None:
-    x = normal(2, 5, torch.float64, device).requires_grad_()
+    x = normal((2, 5), torch.float64, device).requires_grad_()
     assert torch.autograd.gradcheck(
         lambda x: gradient.softmax(x, block_cols=block_cols), (x,)
     )
 
 
 def test_the_gradient_of_the_gradient_is_refused(device: str) -> None:
-    x = normal(2, 5, torch.float64, device).requires_grad_()
+    x = normal((2, 5), torch.float64, device).requires_grad_()
     y = gradient.softmax(x)
     (dx,) = torch.autograd.grad((y * y).sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
@@ -199,15 +177,15 @@ def test_the_gradient_of_the_gradient_is_refused(device: str) -> None:
 
 
 def test_nothing_but_y_is_saved(device: str) -> None:
-    x = normal(2, 5, torch.float64, device).requires_grad_()
+    x = normal((2, 5), torch.float64, device).requires_grad_()
     y = gradient.softmax(x)
     (saved,) = y.grad_fn.saved_tensors
     assert torch.equal(saved, y)
 
 
 def test_the_reference_is_the_gradient(device: str) -> None:
-    x = normal(3, 50, torch.float64, device)
-    dy = normal(3, 50, torch.float64, device, seed=1)
+    x = normal((3, 50), torch.float64, device)
+    dy = normal((3, 50), torch.float64, device, seed=1)
     expected = grad(torch_softmax, x, dy)
     found = gradient.reference_backward(reference(x), dy)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-15)

@@ -9,13 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.softmax import monoid
-from tests.snippets.softmax.cases import (
-    SPECIALS,
-    baseline,
-    every_dtype,
-    normal,
-    reference,
-)
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import SPECIALS, normal
+from tests.snippets.softmax.suite import baseline, every_dtype, reference
 
 INF = float("inf")
 values = st.one_of(st.floats(-700, 700, width=32), st.just(-INF))
@@ -105,10 +101,8 @@ def softmax(x: torch.Tensor, order: Callable) -> torch.Tensor:
 
 @orders
 @pytest.mark.parametrize("cols", [1, 2, 3, 63, 64, 65, 200])
-def test_lengths(
-    cols: int, order: Callable, device: str, check_accuracy: Callable
-) -> None:
-    x = normal(3, cols, torch.float64, device)
+def test_lengths(cols: int, order: Callable, device: str) -> None:
+    x = normal((3, cols), torch.float64, device)
     check_accuracy(softmax(x, order), reference(x), baseline(x))
 
 
@@ -116,7 +110,7 @@ def test_lengths(
 @every_dtype
 def test_every_dtype(order: Callable, dtype: torch.dtype, device: str) -> None:
     # All arithmetic is in the dtype: each of the merges may round once more.
-    x = normal(3, 50, dtype, device)
+    x = normal((3, 50), dtype, device)
     m_i, l_i = order(x)
     assert m_i.dtype == l_i.dtype == dtype
     assert m_i.shape == l_i.shape == (3,)
@@ -128,11 +122,9 @@ def test_every_dtype(order: Callable, dtype: torch.dtype, device: str) -> None:
 
 @orders
 @pytest.mark.parametrize("special", SPECIALS)
-def test_special_values(
-    special: str, order: Callable, device: str, check_accuracy: Callable
-) -> None:
+def test_special_values(special: str, order: Callable, device: str) -> None:
     value, where = SPECIALS[special]
-    x = normal(3, 200, torch.float64, device)
+    x = normal((3, 200), torch.float64, device)
     x[1, where] = value
     check_accuracy(softmax(x, order), reference(x), baseline(x))
 

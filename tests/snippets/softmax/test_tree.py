@@ -3,13 +3,11 @@
 import torch
 
 from snippets.softmax import tree
-from tests.snippets.softmax.cases import (
-    SoftmaxTests,
-)
+from tests.snippets.softmax.suite import SoftmaxTests
 
 
 class TestTree(SoftmaxTests):
-    softmax = staticmethod(tree.softmax)
+    function = staticmethod(tree.softmax)
     blocks = ({"block_cols": 32}, {"block_cols": 8}, {"block_cols": 128})
     block = 32
 

@@ -1,37 +1,27 @@
 """Tests of snippets/softmax/whole_row.py."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
 import triton
 
 from snippets.softmax import whole_row
-from tests.snippets.softmax.cases import (
-    SoftmaxTests,
-    baseline,
-    every_dtype,
-    normal,
-    reference,
-)
+from tests.harness.inputs import normal
+from tests.harness.poison import guarded
+from tests.snippets.softmax.suite import SoftmaxTests, every_dtype
 
 
 class TestWholeRow(SoftmaxTests):
-    softmax = staticmethod(whole_row.softmax)
+    function = staticmethod(whole_row.softmax)
 
     @pytest.mark.parametrize("rows", [31, 32, 33, 65])
-    def test_row_counts_around_a_tile(
-        self, rows: int, device: str, guarded: Callable, check_accuracy: Callable
-    ) -> None:
-        x = guarded(normal(rows, 32, torch.float32, device))
-        check_accuracy(self.run(x), reference(x), baseline(x))
+    def test_row_counts_around_a_tile(self, rows: int, device: str) -> None:
+        x = guarded(normal((rows, 32), torch.float32, device))
+        self.check(x)
 
     @every_dtype
-    def test_the_longest_row(
-        self, dtype: torch.dtype, device: str, check_accuracy: Callable
-    ) -> None:
-        x = normal(2, 65536, dtype, device)
-        check_accuracy(self.run(x), reference(x), baseline(x))
+    def test_the_longest_row(self, dtype: torch.dtype, device: str) -> None:
+        x = normal((2, 65536), dtype, device)
+        self.check(x)
 
     def test_refuses_a_longer_row(self, device: str) -> None:
         with pytest.raises(ValueError, match=r"x has 65537 columns; .* 65536"):

@@ -1,20 +1,14 @@
 """Tests of snippets/softmax/wrong_naive.py: right for small values, NaN for large."""
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
 
 from snippets.softmax import wrong_naive
-from tests.snippets.softmax.cases import (
-    DTYPES,
-    baseline,
-    every_dtype,
-    name,
-    normal,
-    reference,
-)
+from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import DTYPES, name, normal
+from tests.snippets.softmax.suite import baseline, every_dtype, reference
 
 # From these values on, exp rounds to infinity: the logarithm of the largest finite
 # value, on the grid of the dtype.
@@ -53,7 +47,7 @@ def test_the_threshold_is_the_first_value_that_overflows(
 def test_a_large_value_makes_its_whole_row_nan_or_zero(
     dtype: torch.dtype, device: str
 ) -> None:
-    x = normal(2, 100, dtype, device)
+    x = normal((2, 100), dtype, device)
     x[1, 7] = 100
     y = wrong_naive.softmax(x)
     assert y[0].isfinite().all()
@@ -64,24 +58,24 @@ def test_a_large_value_makes_its_whole_row_nan_or_zero(
 @every_dtype
 def test_a_shift_down_gives_nan_too(dtype: torch.dtype, device: str) -> None:
     # Every exp(x) is 0, and 0 / 0 is NaN.
-    x = normal(2, 100, dtype, device) - 800
+    x = normal((2, 100), dtype, device) - 800
     assert wrong_naive.softmax(x).isnan().all()
 
 
 @pytest.mark.parametrize("cols", [1, 64, 100])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=name)
 def test_it_is_right_for_small_values(
-    cols: int, dtype: torch.dtype, device: str, check_accuracy: Callable
+    cols: int, dtype: torch.dtype, device: str
 ) -> None:
-    x = normal(3, cols, dtype, device)
+    x = normal((3, cols), dtype, device)
     check_accuracy(wrong_naive.softmax(x), reference(x), baseline(x))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=name)
 def test_rounding_the_exponential_costs_precision(
-    dtype: torch.dtype, device: str, check_accuracy: Callable
+    dtype: torch.dtype, device: str
 ) -> None:
-    x = normal(3, 100, dtype, device)
+    x = normal((3, 100), dtype, device)
     exponential = torch.exp(x.float()).to(dtype).float()
     rounded = (exponential / exponential.sum(dim=-1, keepdim=True)).to(dtype)
     check_accuracy(wrong_naive.softmax(x), reference(x), rounded)

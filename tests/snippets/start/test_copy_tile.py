@@ -1,25 +1,25 @@
 """Tests of snippets/start/copy_tile.py."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-import triton
 from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.start import copy_tile
-from tests.snippets.softmax.cases import DTYPES, LAYOUTS, far_apart, normal
+from tests.harness.inputs import DTYPES, LAYOUTS, far_apart, normal
+<<<<<<< HEAD
+=======
+from tests.harness.launches import check_where_it_launches
+>>>>>>> softmax
+from tests.harness.poison import guarded
 
 SMALL = {"block_rows": 4, "block_cols": 8}
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(1, 1), (3, 7), (4, 8), (5, 9), (9, 40)])
-def test_shapes(
-    shape: tuple[int, int], dtype: torch.dtype, device: str, guarded: Callable
-) -> None:
-    x = guarded(normal(*shape, dtype, device))
+def test_shapes(shape: tuple[int, int], dtype: torch.dtype, device: str) -> None:
+    x = guarded(normal(shape, dtype, device))
     y = copy_tile.copy(x, **SMALL)
     assert torch.equal(y, x)
     assert y.is_contiguous()
@@ -27,8 +27,8 @@ def test_shapes(
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts(layout: str, device: str, guarded: Callable) -> None:
-    x = guarded(LAYOUTS[layout](normal(5, 20, torch.float32, device)))
+def test_layouts(layout: str, device: str) -> None:
+    x = guarded(LAYOUTS[layout](normal((5, 20), torch.float32, device)))
     y = copy_tile.copy(x, **SMALL)
     assert torch.equal(y, x)
     assert y.is_contiguous()
@@ -49,20 +49,20 @@ def test_any_tile_and_strides(
     block_cols: int,
     strides: tuple[int, int],
 ) -> None:
-    storage = normal(1, 500, torch.float32, device).view(-1)
+    storage = normal((1, 500), torch.float32, device).view(-1)
     x = storage.as_strided((rows, cols), strides)
     y = copy_tile.copy(x, block_rows=block_rows, block_cols=block_cols)
     assert torch.equal(y, x)
 
 
 def test_default_tile(device: str) -> None:
-    x = normal(70, 40, torch.float32, device).T
+    x = normal((70, 40), torch.float32, device).T
     assert torch.equal(copy_tile.copy(x), x)
 
 
-@pytest.mark.parametrize("strides", [(2**30, 1), (1, 2**30)])
-def test_offsets_beyond_31_bits(strides: tuple[int, int], device: str) -> None:
-    x = far_apart(4, 4, strides, torch.float16, device)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_offsets_beyond_31_bits(axis: int, device: str) -> None:
+    x = far_apart((4, 4), axis, torch.float16, device)
     assert torch.equal(copy_tile.copy(x, block_rows=2, block_cols=2), x)
 
 
@@ -83,18 +83,23 @@ def test_empty(shape: tuple[int, int], device: str) -> None:
     assert copy_tile.copy(torch.zeros(shape, device=device)).shape == shape
 
 
-def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses(device: str) -> None:
     x = torch.zeros(2, 3, device=device)
     with pytest.raises(ValueError, match=r"^x has 1 dimensions; it must have 2"):
         copy_tile.copy(x[0])
-    with pytest.raises(ValueError, match=r"^x is torch.int32; it must be float16"):
+    with pytest.raises(ValueError, match=r"^x is torch.int32; it must be .*float16"):
         copy_tile.copy(x.int())
-    for name in SMALL:
-        for bad in (0, 3, -2, 512):
-            with pytest.raises(ValueError, match=f"^{name} is {bad}; it must be"):
-                copy_tile.copy(x, **{**SMALL, name: bad})
     with pytest.raises(ValueError, match=r"^x has 65536 columns; .* 65535"):
         copy_tile.copy(torch.zeros(0, 65536, device=device), block_cols=1)
-    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
-    with pytest.raises(ValueError, match=r"^x is on cpu; .* TRITON_INTERPRET=1"):
-        copy_tile.copy(x.cpu())
+
+
+def test_refuses_to_lose_a_gradient(device: str) -> None:
+    x = torch.ones(2, 3, device=device, requires_grad=True)
+    with pytest.raises(ValueError, match=r"^x requires a gradient"):
+        copy_tile.copy(x)
+    with torch.no_grad():
+        assert torch.equal(copy_tile.copy(x), x)
+
+
+def test_launches_on_the_device_of_its_input(device: str) -> None:
+    check_where_it_launches(copy_tile.copy, torch.zeros(2, 3, device=device))

@@ -1,14 +1,14 @@
 """Tests of snippets/start/vector_add.py."""
 
-from collections.abc import Callable
-
 import pytest
 import torch
-import triton
 from hypothesis import given
 from hypothesis import strategies as st
 
 from snippets.start import vector_add
+from tests.harness.accuracy import check_accuracy
+from tests.harness.launches import check_where_it_launches
+from tests.harness.poison import guarded
 
 DTYPES = [
     torch.float16,
@@ -32,8 +32,6 @@ def test_lengths(
     size: int,
     dtype: torch.dtype,
     device: str,
-    guarded: Callable,
-    check_accuracy: Callable,
 ) -> None:
     x = guarded(normal(size, device, dtype, seed=1))
     y = guarded(normal(size, device, dtype, seed=2))
@@ -70,7 +68,7 @@ def test_empty(device: str) -> None:
     assert vector_add.add(x, x).shape == (0,)
 
 
-def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses(device: str) -> None:
     x = torch.zeros(4, device=device)
     for bad, said in [
         ((x.view(2, 2), x), "x has 2 dimensions"),
@@ -81,15 +79,21 @@ def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ]:
         with pytest.raises(ValueError, match=f"^{said}"):
             vector_add.add(*bad)
-    if device == "cpu":
-        with pytest.raises(ValueError, match=r"^x is bfloat16, .* must be on a GPU"):
-            vector_add.add(x.bfloat16(), x.bfloat16())
-    for block in (0, 3, -2, 2**17):
-        with pytest.raises(ValueError, match=f"^block is {block}; .* power of two"):
-            vector_add.add(x, x, block=block)
-    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
-    with pytest.raises(ValueError, match=r"^x is on cpu; .* TRITON_INTERPRET=1"):
-        vector_add.add(x.cpu(), x.cpu())
+
+
+def test_refuses_to_lose_a_gradient(device: str) -> None:
+    x = torch.ones(4, device=device)
+    needs = x.clone().requires_grad_()
+    for inputs, tensor in (((needs, x), "x"), ((x, needs), "y")):
+        with pytest.raises(ValueError, match=f"^{tensor} requires a gradient"):
+            vector_add.add(*inputs)
+        with torch.no_grad():
+            assert (vector_add.add(*inputs) == 2).all()
+
+
+def test_launches_on_the_device_of_its_inputs(device: str) -> None:
+    x = torch.ones(4, device=device)
+    check_where_it_launches(vector_add.add, x, x)
 
 
 @pytest.mark.gpu

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-import triton
 
 from snippets.start import wrong_no_mask
 
@@ -46,28 +45,3 @@ def test_strided_vectors(device: str) -> None:
     wrong_no_mask.add(x[1::3], y[:32:2], out[2::3], block=16)
     assert (out[2::3] == 7).all()
     assert (out.view(-1, 3)[:, :2] == 0).all()
-
-
-def test_empty(device: str) -> None:
-    wrong_no_mask.add(*vectors(0, device))
-
-
-def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y, out = vectors(16, device)
-    for bad, said in [
-        ((x.view(4, 4), y, out), "x has 2 dimensions"),
-        ((x.int(), y, out), "x is torch.int32"),
-        ((x, y[:3], out), r"y is \[3\]"),
-        ((x, y, out.half()), r"out is \[16\] torch.float16"),
-    ]:
-        with pytest.raises(ValueError, match=f"^{said}"):
-            wrong_no_mask.add(*bad, block=16)
-    if device == "cpu":
-        with pytest.raises(ValueError, match=r"^x is bfloat16, .* must be on a GPU"):
-            wrong_no_mask.add(x.bfloat16(), y, out)
-    for block in (0, 3, 2**17):
-        with pytest.raises(ValueError, match=f"^block is {block}; .* power of two"):
-            wrong_no_mask.add(x, y, out, block=block)
-    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
-    with pytest.raises(ValueError, match=r"^x is on cpu; .* TRITON_INTERPRET=1"):
-        wrong_no_mask.add(x.cpu(), y.cpu(), out.cpu())

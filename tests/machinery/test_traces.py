@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from tests.harness.bounds import OutOfBounds
-from tests.harness.traffic import counted
+from tests.harness.traces import counted
 
 if not triton.knobs.runtime.interpret:
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)

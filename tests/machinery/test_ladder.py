@@ -1,0 +1,48 @@
+"""The map on the home page."""
+
+from pathlib import Path
+
+import pytest
+
+from verified_docs.pages.ladder import LadderError, front_matter, render
+
+NAV = [
+    {"Home": "index.md"},
+    {"One": [{"First": "one/a.md"}, {"Not a rung": "one/b.md"}, {"Last": "one/c.md"}]},
+    {"Two": [{"Again <1>": "two/d.ipynb"}]},
+    {"Reference": [{"Words": "words.md"}]},
+]
+PAGES = {
+    "one/a.md": "---\nidea: begin & end\n---\n# A\n",
+    "one/b.md": "# B\n",
+    "one/c.md": "---\nidea: the third\n---\n",
+    "two/d.ipynb": '{"cells": [], "metadata": {"page": {"idea": "it", "after": "%s"}}}',
+    "words.md": "---\ndescription: no rung\n---\n",
+}
+
+
+def write(docs: Path, after: str) -> Path:
+    for name, text in PAGES.items():
+        path = docs / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("%s", after))
+    return docs
+
+
+def test_rungs_are_numbered_in_the_order_of_the_navigation(tmp_path: Path) -> None:
+    shown = render(write(tmp_path, "one/c.md"), NAV)
+    assert shown.count("<ol>") == 2
+    assert "Reference" not in shown
+    assert "Not a rung" not in shown
+    assert '<a href="one/a/">First</a><span>begin &amp; end</span>' in shown
+    assert shown.index("one/a/") < shown.index("one/c/") < shown.index("two/d/")
+    assert "Again &lt;1&gt;</a><span>it <small>after One 2</small></span>" in shown
+
+
+def test_an_origin_that_is_no_rung_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LadderError, match=r"two/d.ipynb: after: one/b.md"):
+        render(write(tmp_path, "one/b.md"), NAV)
+
+
+def test_a_page_without_front_matter_says_nothing(tmp_path: Path) -> None:
+    assert front_matter(write(tmp_path, "one/a.md") / "one/b.md") == {}

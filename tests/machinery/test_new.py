@@ -1,0 +1,81 @@
+"""`make new`: the files of a rung, green at once."""
+
+from pathlib import Path
+
+import pytest
+
+from verified_docs.new import NewError, lay_out
+
+CONFIG = """\
+nav:
+  - Home: index.md
+  # The first part.
+  - One:
+      - Old: one/old.md
+      - Notebook: one/late.ipynb
+  - Two: [two/other.md]
+"""
+SNIPPET = '"""What old does."""\n\n\ndef older(x):\n    return x\n'
+TEST = '"""Tests of snippets/one/old.py."""\n\nfrom snippets.one import old\n'
+MUTANTS = '"""Bugs that the tests of snippets/one/old.py must catch."""\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for name, text in {
+        "mkdocs.yml": CONFIG,
+        "snippets/one/old.py": SNIPPET,
+        "tests/snippets/one/test_old.py": TEST,
+        "tests/mutants/one/old.py": MUTANTS,
+    }.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def test_a_rung_begins_as_a_copy(root: Path) -> None:
+    written = lay_out(root, "one/brand_new", "old")
+    assert written == [
+        "snippets/one/brand_new.py",
+        "tests/snippets/one/test_brand_new.py",
+        "tests/mutants/one/brand_new.py",
+        "docs/one/brand-new.md",
+        "mkdocs.yml",
+    ]
+    assert "What brand_new does" in (root / written[0]).read_text()
+    assert "def older" in (root / written[0]).read_text()
+    assert "from snippets.one import brand_new" in (root / written[1]).read_text()
+    assert "snippets/one/brand_new.py" in (root / written[2]).read_text()
+    page = (root / written[3]).read_text()
+    assert '--8<-- "one/brand_new.py:kernel"' in page
+    assert 'from="one/old.py" to="one/brand_new.py"' in page
+    added = CONFIG.replace(
+        "late.ipynb\n", "late.ipynb\n      - Brand new: one/brand-new.md\n"
+    )
+    assert (root / "mkdocs.yml").read_text() == added
+
+
+@pytest.mark.parametrize(
+    ("rung", "origin", "reason"),
+    [
+        ("one/old", "old", "snippets/one/old.py is there already"),
+        ("one/new", "gone", "snippets/one/gone.py is not there"),
+        ("two/new", "old", "snippets/two/old.py is not there"),
+        ("../new", "old", "is no name"),
+        ("", "", "is no name"),
+    ],
+)
+def test_nothing_is_written_where_something_is_wrong(
+    root: Path, rung: str, origin: str, reason: str
+) -> None:
+    before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+    with pytest.raises(NewError, match=reason):
+        lay_out(root, rung, origin)
+    assert {p: p.read_bytes() for p in root.rglob("*") if p.is_file()} == before
+
+
+def test_a_part_without_a_page_has_no_place_in_the_navigation(root: Path) -> None:
+    (root / "mkdocs.yml").write_text("nav:\n  - Home: index.md\n")
+    with pytest.raises(NewError, match="nav has no page of one/"):
+        lay_out(root, "one/new", "old")

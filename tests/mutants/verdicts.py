@@ -1,0 +1,77 @@
+"""The record of the mutants' verdicts: which test caught each, and on which files.
+
+A verdict is fresh as long as the mutant, its snippet, all that the snippet's tests load
+and what judges them are what they were.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.mutants import Mutant
+from verified_docs import layout
+from verified_docs.evidence import manifest, records
+
+RECORD = f"{layout.RECORDS}/interpreter/mutants.json"
+FORMAT = 2
+
+
+class Verdicts:
+    """What was found of one snippet's mutants.
+
+    Args:
+        root: the repository.
+        snippet: the snippet's name.
+    """
+
+    def __init__(self, root: Path, snippet: str) -> None:
+        self.root = root
+        self.snippet = snippet
+        judge = (path.relative_to(root) for path in root.glob(f"{layout.MUTANTS}/*.py"))
+        files = manifest.imported(root, snippet) | {path.as_posix() for path in judge}
+        self.manifest = records.hashes(root, files)
+        was = self._read()["snippets"].get(snippet, {"manifest": {}, "caught": {}})
+        self._fresh = was["manifest"] == self.manifest
+        self._caught: dict[str, str] = was["caught"]
+
+    def fresh(self, mutant: Mutant) -> bool:
+        """Is it known that the tests, as they are, catch this mutant?"""
+        return self._fresh and mutant.key in self._caught
+
+    def hint(self, mutant: Mutant) -> str:
+        """The test that caught it before, or one of the same name; "" if none did."""
+        names = {key.rpartition(" ")[0]: test for key, test in self._caught.items()}
+        return self._caught.get(mutant.key, names.get(mutant.why, ""))
+
+    def save(self, caught: Mapping[Mutant, str]) -> None:
+        """Write down which tests caught the mutants, unless a file has changed since.
+
+        Another process may do so meanwhile for another snippet.
+        """
+        if records.changed(self.root, self.manifest):
+            return
+        path = self.root / RECORD
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            record = self._read()
+            record["snippets"][self.snippet] = {
+                "manifest": self.manifest,
+                "caught": {mutant.key: test for mutant, test in caught.items()},
+            }
+            for name in record["snippets"].keys() - layout.names(self.root):
+                del record["snippets"][name]
+            text = json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False)
+            path.write_text(text + "\n", "utf-8")
+        finally:
+            os.close(folder)
+
+    def _read(self) -> dict[str, Any]:
+        path = self.root / RECORD
+        if not path.exists():
+            return {"format": FORMAT, "snippets": {}}
+        return json.loads(path.read_text("utf-8"))

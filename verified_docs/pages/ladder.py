@@ -1,0 +1,95 @@
+"""The map on the home page, made from the navigation.
+
+A page is a rung if it says in its front matter (a notebook: in metadata.page) what its
+`idea` is. `after` names the page whose idea it takes up again.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from verified_docs.pages import sources
+
+
+class LadderError(ValueError):
+    """A navigation or a rung that cannot be drawn, with the reason."""
+
+
+def render(docs: Path, nav: Sequence[Mapping[str, Any]]) -> str:
+    """One numbered list for each part of the navigation that has rungs.
+
+    Args:
+        docs: the folder of pages.
+        nav: the navigation as mkdocs.yml has it: part, then title, then page.
+
+    Returns:
+        HTML whose links are relative to the home page.
+
+    Raises:
+        LadderError: `after` names no rung.
+    """
+    facts = {
+        page: front
+        for pages in _parts(nav).values()
+        for page in pages
+        if "idea" in (front := front_matter(docs / page))
+    }
+    places: dict[str, tuple[str, int]] = {}  # the part, and the number there
+    for part, pages in _parts(nav).items():
+        rungs = [page for page in pages if page in facts]
+        places |= {page: (part, n) for n, page in enumerate(rungs, 1)}
+    shown = []
+    for part, pages in _parts(nav).items():
+        items = [
+            _rung(page, title, facts[page], places)
+            for page, title in pages.items()
+            if page in facts
+        ]
+        if items:
+            shown.append(
+                f'<div><p class="ladder-part">{escape(part)}</p>'
+                f"<ol>{''.join(items)}</ol></div>"
+            )
+    return f'<div class="ladder">{"".join(shown)}</div>'
+
+
+def front_matter(path: Path) -> dict[str, Any]:
+    """What a page says of itself."""
+    text = sources.read(path)
+    if path.suffix == ".ipynb":
+        return dict(json.loads(text)["metadata"].get("page", {}))
+    head, closed, _ = text.removeprefix("---\n").partition("\n---\n")
+    return dict(yaml.safe_load(head)) if closed and text.startswith("---\n") else {}
+
+
+def _parts(nav: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Of each part with pages of its own: title by page."""
+    return {
+        part: {page: title for entry in pages for title, page in entry.items()}
+        for section in nav
+        for part, pages in section.items()
+        if isinstance(pages, list)
+    }
+
+
+def _rung(
+    page: str,
+    title: str,
+    front: Mapping[str, Any],
+    places: Mapping[str, tuple[str, int]],
+) -> str:
+    after = ""
+    if origin := front.get("after"):
+        if origin not in places:
+            raise LadderError(f"{page}: after: {origin}, which is no rung")
+        part, number = places[origin]
+        after = f" <small>after {escape(part)} {number}</small>"
+    address = f"{Path(page).with_suffix('').as_posix()}/"
+    return (
+        f'<li><a href="{address}">{escape(title)}</a>'
+        f"<span>{escape(str(front['idea']))}{after}</span></li>"
+    )
