@@ -20,6 +20,7 @@ VENDOR := docs/assets/vendor/.installed
 ZIP := docs/snippets.zip
 WORKERS ?= auto
 ADDRESS ?= 127.0.0.1:8000
+RECORDS ?= records
 # Says what the Python of a target lacks, before anything runs.
 NEEDS := -m verified_docs.needs
 
@@ -66,31 +67,29 @@ check: $(INSTALLED)  ## compare the built site with its sources (ARGS="--require
 		"site/ is an earlier one: run \`make site\`" >&2; exit 1; }
 	python -m verified_docs check $(ARGS)
 
-status: $(INSTALLED)  ## a table: snippet, pages, tests, interpreter, GPU records
+status: $(INSTALLED)  ## a table: snippet, pages, interpreter, GPU records
 	python -m verified_docs status
 
 # On a GPU machine: with its own torch and triton, so without .venv.
 gpu memcheck bench: export PATH := $(MACHINE)
 
-gpu:  ## run the snippets' tests on this machine's GPU and record them
+gpu:  ## test on this machine's GPU what is stale there, and record it (ALL=1, RECORDS=DIR)
 	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis
-	ls tests/snippets/*/test_*.py | \
-		xargs -P 14 -I MODULE $(PYTHON) -m pytest -q MODULE --record
+	$(PYTHON) -m verified_docs gpu $(if $(ALL),--all) --records $(RECORDS)
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
 	@command -v compute-sanitizer >/dev/null || { echo "make $@: compute-sanitizer is" \
 		"not on the path; it comes with the CUDA toolkit" >&2; exit 1; }
 	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis
 	@# A process for each module: what the sanitizer keeps would fill the GPU.
-	ls tests/snippets/*/test_*.py | PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 12 -n 1 \
+	find tests/snippets -name 'test_*.py' | PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 12 -n 1 \
 		compute-sanitizer --tool memcheck --error-exitcode 9 \
 		$(PYTHON) -m pytest -q -p no:cacheprovider --thin 3
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it
-	@$(PYTHON) $(NEEDS) "make $@" torch triton pytest
-	$(PYTHON) -m benchmarks.softmax
-	$(PYTHON) -m benchmarks.attention
+	@$(PYTHON) $(NEEDS) "make $@" torch triton
+	$(PYTHON) -m benchmarks $(PARTS)
 
 audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, weights, axe, Lighthouse
 	python -m tests.site.audit

@@ -1,21 +1,23 @@
-"""What every benchmark shares: medians, ceilings, resources, the record."""
+"""Medians of times, CUDA graphs, and what a launch takes of the GPU."""
 
-import hashlib
-import json
-import os
 import statistics
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import torch
 from triton.runtime.jit import JITFunction
 from triton.testing import do_bench
 
-ROOT = Path(__file__).resolve().parent.parent
+DEVICE = "cuda"
+Calls = Mapping[str, Sequence[Callable[[], object]]]  # of each kernel
+Measure = Callable[[Calls], dict[str, dict[str, float]]]
+
+
+def normal(*shape: int, dtype: str) -> torch.Tensor:
+    """Fresh normal values."""
+    return torch.randn(shape, device=DEVICE, dtype=getattr(torch, dtype))
 
 
 def median(function: Callable[[], object], milliseconds: int = 25) -> float:
@@ -28,7 +30,7 @@ def median(function: Callable[[], object], milliseconds: int = 25) -> float:
 
 
 def medians(
-    functions: dict[str, Callable[[], object]], repeats: int = 3
+    functions: Mapping[str, Callable[[], object]], repeats: int = 3
 ) -> dict[str, float]:
     """Seconds of each function: the median of `repeats` medians.
 
@@ -43,7 +45,7 @@ def medians(
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def graph(calls: list[Callable[[], object]]) -> Callable[[], None]:
+def graph(calls: Sequence[Callable[[], object]]) -> Callable[[], None]:
     """The calls as one CUDA graph, which takes no time of the CPU between them.
 
     Each has run before: nothing may be compiled or tuned in a graph. The graph has the
@@ -56,22 +58,29 @@ def graph(calls: list[Callable[[], object]]) -> Callable[[], None]:
     return partial(lambda calls: captured.replay(), calls)
 
 
-def inputs(rows: int, cols: int, dtype: torch.dtype) -> torch.Tensor:
-    """[rows, cols] of fresh normal values."""
-    return torch.randn((rows, cols), device="cuda", dtype=dtype)
+def in_graphs(calls: Calls) -> dict[str, dict[str, float]]:
+    """The time of each kernel's call, in a graph: else a short one is Python's."""
+    times = medians({name: graph(turns) for name, turns in calls.items()})
+    return {name: {"seconds": times[name] / len(calls[name])} for name in times}
 
 
-def copy_ceiling(size: int = 2**30) -> float:
-    """Bytes per second of a copy of `size` bytes on the device: read plus written."""
-    x = inputs(1, size // 4, torch.float32)
-    y = torch.empty_like(x)
-    return 2 * size / medians({"copy": lambda: y.copy_(x)})["copy"]
+def one_by_one(calls: Calls) -> dict[str, dict[str, float]]:
+    """The same of long calls, whose results would fill the GPU if graphs kept them."""
+    times = medians({name: call for name, (call,) in calls.items()})
+    return {name: {"seconds": seconds} for name, seconds in times.items()}
 
 
-def matmul_ceiling(size: int = 8192) -> float:
-    """Operations per second of a product of two square bf16 matrices."""
-    a, b = (inputs(size, size, torch.bfloat16) for _ in range(2))
-    return 2 * size**3 / medians({"matmul": lambda: a @ b})["matmul"]
+def peaks(calls: Calls) -> dict[str, dict[str, float]]:
+    """The most bytes that each call has allocated at a time, its result included."""
+    found = {}
+    for name, (call,) in calls.items():
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        call()
+        torch.cuda.synchronize()
+        found[name] = {"bytes": torch.cuda.max_memory_allocated() - before}
+    return found
 
 
 @contextmanager
@@ -131,22 +140,3 @@ def occupancy(compiled: Any) -> int:
         gpu.max_threads_per_multi_processor // (warps * gpu.warp_size),
         gpu.shared_memory_per_multiprocessor // shared,
     )
-
-
-def sha256(path: str) -> str:
-    """The hash of a file of the repository."""
-    return hashlib.sha256((ROOT / path).read_bytes()).hexdigest()
-
-
-def write(record: dict[str, Any], path: Path) -> None:
-    """Write a record as a whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(record, file, indent=1)
-            file.write("\n")
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

@@ -1,11 +1,12 @@
-"""`python -m verified_docs check` and `python -m verified_docs status`."""
+"""`python -m verified_docs check`, `status` and `gpu`: see their help."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from verified_docs.evidence import table
+from verified_docs import layout
+from verified_docs.evidence import gpu, table
 from verified_docs.evidence.records import RecordError
 
 
@@ -21,9 +22,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         add_help=False,
     )
     shown = commands.add_parser(
-        "status", help="a table: snippet, pages, tests, records"
+        "status", help="a table: snippet, pages, interpreter, records"
     )
-    shown.add_argument("--root", type=Path, default=Path(), help="the repository")
+    tested = commands.add_parser(
+        "gpu", help="run the snippets' tests on this machine's GPU and record them"
+    )
+    for each in (shown, tested):
+        each.add_argument("--root", type=Path, default=Path(), help="the repository")
+    tested.add_argument(
+        "--all", action="store_true", help="run all of them, not only what is stale"
+    )
+    tested.add_argument(
+        "--records", default=layout.RECORDS, help="the folder to write into"
+    )
     known, rest = parser.parse_known_args(arguments)
 
     if known.command == "check":
@@ -33,6 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if rest:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
+        if known.command == "gpu":
+            return gpu.main(known.root.resolve(), known.all, known.records)
         print(table.table(known.root))
     except RecordError as error:
         print(error, file=sys.stderr)

@@ -15,6 +15,7 @@ MUTANTS = "tests/mutants"
 RECORDS = "records"
 INTERPRETER = ".cache/interpreter.json"
 VERIFICATION = "verification.json"
+VERDICTS = "records/interpreter/mutants.json"
 SETTINGS = "pytest.ini"
 
 # What a page writes to show a snippet, or a section of it after a colon.
@@ -68,6 +69,18 @@ def around(test: str) -> list[str]:
     folders = PurePosixPath(test).parents
     conftests = [f"{folder}/conftest.py".removeprefix("./") for folder in folders]
     return [SETTINGS, *conftests]
+
+
+def verification_files(root: Path) -> list[Path]:
+    """The record of what was verified on every GPU."""
+    return sorted((root / RECORDS).glob(f"*/{VERIFICATION}"))
+
+
+def benchmark_files(root: Path) -> list[Path]:
+    """The record of every part on every GPU."""
+    found = (root / RECORDS).glob("*/*.json")
+    others = (VERIFICATION, PurePosixPath(VERDICTS).name)
+    return sorted(path for path in found if path.name not in others)
 
 
 def slug(gpu: str) -> str:

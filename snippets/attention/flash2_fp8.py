@@ -19,9 +19,7 @@ def quantise(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         x: [batch, heads, rows, cols], a floating dtype.
 
     Returns:
-        x8: [batch, heads, rows, cols], float8_e4m3fn, dense, in x's order of axes. The
-            largest value of each head is the largest of the format, 448, or less if
-            all of its values are below 5.3e-36 in size.
+        x8: [batch, heads, rows, cols], float8_e4m3fn, dense, in x's order of axes.
         scale: [batch, heads], float32. x is about x8 * scale.
     """
     if x.numel() == 0:  # no value is the largest
@@ -29,8 +27,7 @@ def quantise(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     scale = x.float().abs().amax(dim=(2, 3)) / 448
     # Not 0, and not so small that it has lost digits.
     scale = scale.clamp(min=torch.finfo(torch.float32).tiny)
-    x8 = (x.float() / scale[:, :, None, None]).to(torch.float8_e4m3fn)
-    return x8, scale
+    return (x.float() / scale[:, :, None, None]).to(torch.float8_e4m3fn), scale
 
 
 # --8<-- [end:quantise]
@@ -45,34 +42,25 @@ def set_blocks(named_args):
 
 
 CONFIGS = [
-    triton.Config(
-        {"BLOCK_M": block_m, "BLOCK_N": block_n},
-        num_warps=warps,
-        num_stages=stages,
-        pre_hook=set_blocks,
-    )
-    for block_m, block_n, warps, stages in [
-        (32, 32, 4, 2),
-        (64, 64, 4, 3),
-        (64, 128, 4, 3),
-        (128, 64, 8, 3),
-        (128, 128, 8, 2),
-        (128, 128, 8, 3),
+    triton.Config({"BLOCK_M": m, "BLOCK_N": n}, warps, stages, pre_hook=set_blocks)
+    for m, n, warps, stages in [
+        (32, 32, 4, 2), (64, 64, 4, 3), (64, 128, 4, 3),
+        (128, 64, 8, 3), (128, 128, 8, 2), (128, 128, 8, 3),
     ]
-]
+]  # fmt: skip
+# Without waiting for the autotuner.
+TILE = {"BLOCK_M": 64, "BLOCK_N": 128, "num_warps": 4, "num_stages": 3}
 
 
 def fitting(configs, named_args, **kwargs):
     """The configurations whose tiles of q, k and v fit into shared memory."""
-    device = torch.cuda.current_device()
-    gpu = triton.runtime.driver.active.utils.get_device_properties(device)
+    device = named_args["lse_ptr"].device
+    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
     row = kwargs["BLOCK_D"]
     return [
-        config
-        for config in configs
-        if row
-        * (config.kwargs["BLOCK_M"] + 2 * config.kwargs["BLOCK_N"] * config.num_stages)
-        <= gpu["max_shared_mem"]
+        c
+        for c in configs
+        if row * (c.kwargs["BLOCK_M"] + 2 * c.kwargs["BLOCK_N"] * c.num_stages) <= room
     ]
 
 
@@ -80,38 +68,61 @@ def fitting(configs, named_args, **kwargs):
 
 
 # --8<-- [start:kernel]
+# --8<-- [start:loop]
+@triton.jit
+def attend(
+    m_i, l_i, acc, q, k_desc, v_desc, batch, kv_head, scale_log2, offs_m,
+    seq_q, seq_k, first, last, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
+    CAUSAL: tl.constexpr, ON_BAND: tl.constexpr,
+):  # fmt: skip
+    """The state m_i, l_i, acc after the keys from `first` to `last`."""
+    for start_n in range(first, last, BLOCK_N):
+        k = k_desc.load([batch, kv_head, start_n, 0]).reshape(BLOCK_N, BLOCK_D)
+        # --8<-- [line:load_v]
+        v = v_desc.load([batch, kv_head, 0, start_n]).reshape(BLOCK_D, BLOCK_N)
+
+        s = tl.dot(q, k.T)
+        if ON_BAND:
+            offs_n = start_n + tl.arange(0, BLOCK_N)
+            seen = offs_n[None, :] < seq_k
+            if CAUSAL:
+                seen &= offs_n[None, :] <= offs_m[:, None] + seq_k - seq_q
+            s = tl.where(seen, s, float("-inf"))  # [BLOCK_M, BLOCK_N]
+
+        m_new = tl.maximum(m_i, tl.max(s, axis=1) * scale_log2)
+        # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
+        shift = tl.where(m_new == float("-inf"), 0.0, m_new)
+        # --8<-- [line:weights]
+        p = tl.exp2(s * scale_log2 - (shift[:, None] - P_BITS))
+        alpha = tl.exp2(m_i - shift)
+        l_i = l_i * alpha + tl.sum(p, axis=1)
+        # --8<-- [line:output]
+        # Its own sum of each tile: the matrix unit's sums of float8 are rough.
+        acc = acc * alpha[:, None] + tl.dot(p.to(v.dtype), v.T)
+        m_i = m_new
+    return m_i, l_i, acc
+
+
+# --8<-- [end:loop]
+
+
 @triton.autotune(
-    configs=CONFIGS[:1] if triton.knobs.runtime.interpret else CONFIGS,
-    key=["BLOCK_D", "CAUSAL"],
+    configs=CONFIGS,
+    key=["BLOCK_D", "CAUSAL", "length"],
     prune_configs_by={"early_config_prune": fitting},
 )
 @triton.jit
 def attention_kernel(
-    q_desc,
-    k_desc,
-    v_desc,
-    o_desc,
-    lse_ptr,
-    q_scale_ptr,
-    k_scale_ptr,
-    v_scale_ptr,
-    scale_log2,
-    heads,
-    group,
-    seq_q: tl.int32,
-    seq_k: tl.int32,
-    BLOCK_D: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-):
+    q_desc, k_desc, v_desc, o_desc, lse_ptr, q_scale_ptr, k_scale_ptr, v_scale_ptr,
+    scale_log2, heads, group, seq_q: tl.int32, seq_k: tl.int32, length,
+    BLOCK_D: tl.constexpr, CAUSAL: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+):  # fmt: skip
     # --8<-- [start:offsets]
     # Which batch and head. Descriptors compute addresses in 64 bits by themselves.
-    # --8<-- [line:batch]
     blocks = tl.cdiv(seq_q, BLOCK_M)
     batch = tl.program_id(0) // blocks // heads
     head = tl.program_id(0) // blocks % heads
-    # --8<-- [line:group]
     kv_head = head // group
     # --8<-- [line:scales]
     row_kv = batch * (heads // group) + kv_head
@@ -121,65 +132,32 @@ def attention_kernel(
     # --8<-- [line:not_zero]
     scale_log2 = tl.where(scale_log2 < 1.2e-38, 1.2e-38, scale_log2)
     v_scale = tl.load(v_scale_ptr + row_kv)
-    # --8<-- [end:offsets]
 
-    # --8<-- [start:setup]
-    # --8<-- [line:outer]
     block = tl.program_id(0) % blocks
     # The last block of a causal head works longest: it goes first.
     start_m = (blocks - 1 - block if CAUSAL else block) * BLOCK_M
     offs_m = start_m + tl.arange(0, BLOCK_M)
-    # --8<-- [line:load_q]
     q = q_desc.load([batch, head, start_m, 0]).reshape(BLOCK_M, BLOCK_D)
-    # --8<-- [line:initialise]
     m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     l_i = tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
-    # --8<-- [end:setup]
+    # --8<-- [end:offsets]
 
-    # --8<-- [start:loop]
-    # Stage 0, off the band: tiles that every row of the block sees whole, no mask.
-    # Stage 1, on the band: tiles that the diagonal or the end of the keys cuts.
     full, last = seq_k, seq_k
     if CAUSAL:
-        # --8<-- [line:full]
         full = tl.minimum(tl.maximum(start_m + 1 + seq_k - seq_q, 0), seq_k)
-        # --8<-- [line:last]
         last = tl.minimum(tl.maximum(start_m + BLOCK_M + seq_k - seq_q, 0), seq_k)
     full = full // BLOCK_N * BLOCK_N
-    for ON_BAND in tl.static_range(2):
-        first, end = (full, last) if ON_BAND else (0, full)
-        # --8<-- [line:inner]
-        for start_n in range(first, end, BLOCK_N):
-            # --8<-- [line:load_kv]
-            k = k_desc.load([batch, kv_head, start_n, 0]).reshape(BLOCK_N, BLOCK_D)
-            # --8<-- [line:load_v]
-            v = v_desc.load([batch, kv_head, 0, start_n]).reshape(BLOCK_D, BLOCK_N)
-
-            # --8<-- [line:scores]
-            s = tl.dot(q, k.T)
-            # --8<-- [line:mask]
-            if ON_BAND:
-                offs_n = start_n + tl.arange(0, BLOCK_N)
-                seen = offs_n[None, :] < seq_k
-                if CAUSAL:
-                    seen &= offs_n[None, :] <= offs_m[:, None] + seq_k - seq_q
-                s = tl.where(seen, s, float("-inf"))  # [BLOCK_M, BLOCK_N]
-
-            # --8<-- [line:max]
-            m_new = tl.maximum(m_i, tl.max(s, axis=1) * scale_log2)
-            # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
-            shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-            # --8<-- [line:weights]
-            p = tl.exp2(s * scale_log2 - (shift[:, None] - P_BITS))
-            # --8<-- [line:sum]
-            alpha = tl.exp2(m_i - shift)
-            l_i = l_i * alpha + tl.sum(p, axis=1)
-            # --8<-- [line:output]
-            # Its own sum of each tile: the matrix unit's sums of float8 are rough.
-            acc = acc * alpha[:, None] + tl.dot(p.to(v.dtype), v.T)
-            m_i = m_new
-    # --8<-- [end:loop]
+    # Off the band: tiles that every row of the block sees whole, no mask.
+    m_i, l_i, acc = attend(
+        m_i, l_i, acc, q, k_desc, v_desc, batch, kv_head, scale_log2, offs_m, seq_q,
+        seq_k, 0, full, BLOCK_N, BLOCK_D, CAUSAL, ON_BAND=False,
+    )  # fmt: skip
+    # On the band: tiles that the diagonal or the end of the keys cuts.
+    m_i, l_i, acc = attend(
+        m_i, l_i, acc, q, k_desc, v_desc, batch, kv_head, scale_log2, offs_m, seq_q,
+        seq_k, full, last, BLOCK_N, BLOCK_D, CAUSAL, ON_BAND=True,
+    )  # fmt: skip
 
     # --8<-- [start:finish]
     # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
@@ -187,7 +165,6 @@ def attention_kernel(
     o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None] * v_scale
     # --8<-- [line:lse]
     lse = (m_i + tl.log2(l_i) - P_BITS) * LN_2
-    # --8<-- [line:store]
     o = o.to(o_desc.dtype).reshape(1, 1, BLOCK_M, BLOCK_D)
     o_desc.store([batch, head, start_m, 0], o)
     row = (batch * heads + head).to(tl.int64) * seq_q
@@ -199,45 +176,22 @@ def attention_kernel(
 
 
 # --8<-- [start:checks]
-MAX_SEQ = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
-
-
-def check(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    scales: dict[str, torch.Tensor],
-) -> None:
+def check(q, k, v, scales: dict[str, torch.Tensor]) -> None:
     """Raise a ValueError that names the tensor that the kernel cannot take."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 4:
-            axes = "head_dim, seq" if name == "v" else "seq, head_dim"
-            raise ValueError(
-                f"{name} has {x.ndim} dimensions; it must have 4: "
-                f"[batch, heads, {axes}]"
-            )
-        if name != "v" and x.shape[2] > MAX_SEQ:
-            raise ValueError(f"{name} has seq {x.shape[2]}; it must be up to {MAX_SEQ}")
+            raise ValueError(f"{name} has {x.ndim} dimensions; it must have 4")
         if x.dtype != torch.float8_e4m3fn:
             raise ValueError(f"{name} is {x.dtype}; it must be torch.float8_e4m3fn")
-        if not x.is_cuda and not triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is on {x.device}; it must be on a GPU, or set "
-                "TRITON_INTERPRET=1"
-            )
         if x.device != q.device:
             raise ValueError(f"{name} is on {x.device}; it must be on q's {q.device}")
-    capability = torch.cuda.get_device_capability(q.device) if q.is_cuda else (9, 0)
-    if capability < (8, 9):
-        raise ValueError(
-            f"q is on {q.device}, of compute capability {capability}; it must be on a "
-            "GPU of (8, 9) or above: others have no matrix unit for float8"
-        )
+        if x.requires_grad and torch.is_grad_enabled():
+            lost = "requires a gradient, which this forward pass would lose"
+            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach")
     batch, heads, _, head_dim = q.shape
     if not 16 <= head_dim <= 256 or head_dim % 16:
-        raise ValueError(
-            f"q has head_dim {head_dim}; it must be a multiple of 16 up to 256"
-        )
+        right = "a multiple of 16 up to 256"
+        raise ValueError(f"q has head_dim {head_dim}; it must be {right}")
     if k.shape[0] != batch:
         raise ValueError(f"k has batch {k.shape[0]}; it must be q's {batch}")
     if heads and (k.shape[1] == 0 or heads % k.shape[1]):
@@ -245,20 +199,16 @@ def check(
     if k.shape[3] != head_dim:
         raise ValueError(f"k has head_dim {k.shape[3]}; it must be q's {head_dim}")
     if v.shape != k.mT.shape:
-        raise ValueError(
-            f"v has shape {list(v.shape)}; it must be that of k transposed: "
-            f"{list(k.mT.shape)}"
-        )
+        right = f"that of k transposed, {list(k.mT.shape)}"
+        raise ValueError(f"v has shape {list(v.shape)}; it must be {right}")
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.stride(3) != 1 or any(n % 16 for n in (x.data_ptr(), *x.stride()[:3])):
-            raise ValueError(
-                f"{name} has strides {x.stride()}; the last must be 1, the others and "
-                "the address multiples of 16 bytes"
-            )
+            right = "1 at the end, the others and the address multiples of 16 bytes"
+            raise ValueError(f"{name} has strides {x.stride()}; it must have {right}")
     for name, x in scales.items():
-        wanted = q if name == "q_scale" else k
         got = f"{x.dtype} {list(x.shape)} on {x.device}"
-        right = f"torch.float32 {list(wanted.shape[:2])} on {q.device}"
+        shape = (q if name == "q_scale" else k).shape[:2]
+        right = f"torch.float32 {list(shape)} on {q.device}"
         if got != right or not x.is_contiguous():
             raise ValueError(f"{name} is {got}; it must be {right}, contiguous")
 
@@ -268,44 +218,37 @@ def check(
 
 # --8<-- [start:launch]
 def attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    q_scale: torch.Tensor,
-    k_scale: torch.Tensor,
-    v_scale: torch.Tensor,
-    *,
-    causal: bool = False,
-    scale: float | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+    q_scale: torch.Tensor, k_scale: torch.Tensor, v_scale: torch.Tensor, *,
+    causal: bool = False, scale: float | None = None,
+    tile: dict[str, int] | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """Attention of q * q_scale, k * k_scale and v * v_scale, for each head.
 
     Args:
-        q: [batch, heads, seq_q, head_dim], float8_e4m3fn, on a GPU of compute
-            capability 8.9 or above (or on the CPU under TRITON_INTERPRET=1).
-            head_dim: a multiple of 16 up to 256. Last stride 1; the address and the
-            other strides are multiples of 16 bytes. seq_q, and seq_k below: at most
-            2^31 - 256.
+        q: [batch, heads, seq_q, head_dim], float8_e4m3fn; head_dim a multiple of 16 up
+            to 256. The last stride is 1; other strides and the address are multiples
+            of 16 bytes.
         k: [batch, kv_heads, seq_k, head_dim], dtype, device and strides as q.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
-        v: [batch, kv_heads, head_dim, seq_k]: transposed. Dtype, device and strides as
-            q, so the rows of seq_k are padded to a multiple of 16.
-        q_scale: [batch, heads], float32, contiguous, device of q. The values of the
-            three scales are not checked: they must be positive.
+        v: [batch, kv_heads, head_dim, seq_k]: transposed, and the rest as k, so the
+            rows of seq_k are padded to a multiple of 16.
+        q_scale: [batch, heads], float32, contiguous, device of q, positive.
         k_scale: [batch, kv_heads], as q_scale.
         v_scale: [batch, kv_heads], as q_scale.
-        causal: query i sees key j only if j <= i + seq_k - seq_q: the last query sees
-            every key, whatever the lengths.
+        causal: query i sees key j only if j <= i + seq_k - seq_q.
         scale: what the scores are multiplied by, positive; head_dim ** -0.5 if None.
             The scores, so multiplied, must stay below 2^23 in size.
+        tile: such as TILE; if None, the autotuner times all CONFIGS, which takes
+            seconds, and which torch.compile refuses because of the pre_hook.
 
     Returns:
-        o: [batch, heads, seq_q, head_dim], bfloat16, contiguous, without a gradient.
+        o: [batch, heads, seq_q, head_dim], bfloat16, layout of q.
         lse: [batch, heads, seq_q], float32, natural logarithm.
-        A row that sees no key has o = 0 and lse = -inf.
+        A row without keys has o = 0 and lse = -inf.
 
     Raises:
-        ValueError: an argument is not one of the above.
+        ValueError: an argument is not one of the above, or requires a gradient.
 
     Source: Dao, "FlashAttention-2", 2023, algorithm 1; Shah et al.,
     "FlashAttention-3", 2024, section 3.3.
@@ -314,36 +257,31 @@ def attention(
     check(q, k, v, scales)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
-    if not 2.0**-126 <= scale < 2.0**127:
-        raise ValueError(f"scale is {scale}; it must be positive and finite in float32")
-
-    o = torch.empty(q.shape, dtype=torch.bfloat16, device=q.device)
+    if not scale > 0:
+        raise ValueError(f"scale is {scale}; it must be positive")
+    o = torch.empty_like(q, dtype=torch.bfloat16)
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0 or seq_k == 0:  # a descriptor cannot be of an empty tensor
         return o.zero_(), lse.fill_(-math.inf)
-    descriptors = [
-        TensorDescriptor(x, list(x.shape), list(x.stride()), [1, 1, 1, 1])
-        for x in (q, k, v, o)
-    ]
+    descriptors = {
+        f"{name}_desc": TensorDescriptor.from_tensor(x, [1, 1, 1, 1])
+        for name, x in (("q", q), ("k", k), ("v", v), ("o", o))
+    }
+    block_d = max(32, triton.next_power_of_2(head_dim))
+    set_blocks({**descriptors, **(tile or TILE), "BLOCK_D": block_d})
+    kernel = attention_kernel.fn if tile else attention_kernel
     with torch.cuda.device_of(q):
-        attention_kernel[
-            lambda config: (triton.cdiv(seq_q, config["BLOCK_M"]) * batch * heads,)
-        ](
-            *descriptors,
-            lse,
-            *scales.values(),
-            scale * math.log2(math.e),
-            heads,
-            heads // kv_heads,
-            seq_q,
-            seq_k,
-            BLOCK_D=max(32, triton.next_power_of_2(head_dim)),
-            CAUSAL=causal,
-        )
+        kernel[lambda named: (triton.cdiv(seq_q, named["BLOCK_M"]) * batch * heads,)](
+            *descriptors.values(), lse, *scales.values(), scale * math.log2(math.e),
+            heads, heads // kv_heads, seq_q, seq_k,
+            length=min(8192, max(512, triton.next_power_of_2(max(seq_q, seq_k)))),
+            BLOCK_D=block_d, CAUSAL=causal, **(tile or {}),
+        )  # fmt: skip
     return o, lse
 
 
 # --8<-- [end:launch]
+
 
 # --8<-- [start:demo]
 if __name__ == "__main__":
@@ -352,7 +290,7 @@ if __name__ == "__main__":
     k, v = (torch.randn(2, 2, 192, 80, device=device) for _ in range(2))
     (q8, q_scale), (k8, k_scale), (v8, v_scale) = map(quantise, (q, k, v.mT))
     v8 = v8.contiguous()
-    o, lse = attention(q8, k8, v8, q_scale, k_scale, v_scale)
+    o, lse = attention(q8, k8, v8, q_scale, k_scale, v_scale, tile=TILE)
 
     def reference(q, k, v):
         k, v = (x.double().repeat_interleave(2, dim=1) for x in (k, v))
@@ -363,8 +301,6 @@ if __name__ == "__main__":
         for x8, x_scale in ((q8, q_scale), (k8, k_scale), (v8.mT, v_scale))
     ]
     error = (o - reference(*rounded)).abs().max().item()
-    original = (o - reference(q, k, v)).abs().max().item()
-    print(
-        f"{device}: largest error {error:.1e}, with that of the inputs {original:.1e}"
-    )
+    total = (o - reference(q, k, v)).abs().max().item()
+    print(f"{device}: largest error {error:.1e}, with that of the inputs {total:.1e}")
 # --8<-- [end:demo]

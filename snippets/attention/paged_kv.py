@@ -10,166 +10,93 @@ import triton.language as tl
 # --8<-- [start:kernel]
 @triton.jit
 def attention_kernel(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    block_table_ptr,
-    seq_lens_ptr,
-    o_ptr,
-    lse_ptr,
-    scale,
-    stride_qb,
-    stride_qh,
-    stride_qm,
-    stride_qd,
-    stride_kp,
-    stride_kn,
-    stride_kh,
-    stride_kd,
-    stride_vp,
-    stride_vn,
-    stride_vh,
-    stride_vd,
-    batches,
-    kv_heads,
-    seq_q,
-    pages,
-    max_pages,
-    seq_k,
-    PAGE_SIZE: tl.constexpr,
-    GROUP: tl.constexpr,
-    HEAD_DIM: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    OVERLAP: tl.constexpr,
-):
+    q_ptr, k_ptr, v_ptr, block_table_ptr, seq_lens_ptr, o_ptr, lse_ptr, scale,
+    stride_qb, stride_qh, stride_qm, stride_qd,
+    stride_kp, stride_kn, stride_kh, stride_kd,
+    stride_vp, stride_vn, stride_vh, stride_vd,
+    batches, kv_heads, seq_q, pages, max_pages, seq_k,
+    PAGE_SIZE: tl.constexpr, GROUP: tl.constexpr, HEAD_DIM: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr, CAUSAL: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     # Which batch and head of keys: int64, because their offsets may pass 2^31.
-    # --8<-- [line:batch]
     batch = (tl.program_id(1) // kv_heads).to(tl.int64)
     kv_head = (tl.program_id(1) % kv_heads).to(tl.int64)
-    # --8<-- [line:split]
     split, splits = tl.program_id(2), tl.num_programs(2)
-    # --8<-- [line:base]
     q_ptr += batch * stride_qb + kv_head * GROUP * stride_qh
     k_ptr += kv_head * stride_kh
     v_ptr += kv_head * stride_vh
     block_table_ptr += batch * max_pages
 
     # The queries of all heads that share these keys are the rows of one tile.
-    # --8<-- [line:outer]
     start_m = tl.program_id(0) * BLOCK_M
     rows = start_m + tl.arange(0, BLOCK_M)
-    # --8<-- [line:pack]
     offs_m, offs_h = (rows // GROUP).to(tl.int64), (rows % GROUP).to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
     # --8<-- [start:overlap]
     if OVERLAP:
         # The next launch may take its places now. It waits for all of this one.
-        # --8<-- [line:release]
         tl.extra.cuda.gdc_launch_dependents()
         # Nothing of the launches before may be read above, and nothing written.
-        # --8<-- [line:wait]
         tl.extra.cuda.gdc_wait()
     # --8<-- [end:overlap]
-    # --8<-- [line:load_q]
-    q = tl.load(
-        q_ptr
-        + offs_h[:, None] * stride_qh
-        + offs_m[:, None] * stride_qm
-        + offs_d[None, :] * stride_qd,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-        other=0.0,
-    )  # [BLOCK_M, BLOCK_D]
-    # --8<-- [line:initialise]
+    mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)
+    q_ptrs = q_ptr + offs_h[:, None] * stride_qh + offs_m[:, None] * stride_qm
+    q = tl.load(q_ptrs + offs_d[None, :] * stride_qd, mask=mask_m, other=0.0)
     m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     # Few rows: registers are free, and it is waiting that costs.
-    # --8<-- [line:few]
     FEW: tl.constexpr = BLOCK_M == 16
     l_i = tl.zeros((BLOCK_M, BLOCK_N if FEW else 1), tl.float32)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
 
     # --8<-- [start:loop]
-    # --8<-- [line:seq_lens]
     keys = tl.minimum(tl.maximum(tl.load(seq_lens_ptr + batch), 0), seq_k)
     last = keys
     if CAUSAL:
-        # --8<-- [line:last]
         last = tl.minimum(last, (start_m + BLOCK_M - 1) // GROUP + 1 + keys - seq_q)
     # The tiles are dealt out in turn: the programs of a head read side by side.
-    # --8<-- [line:part]
     for start_n in range(split * BLOCK_N, last, splits * BLOCK_N):
         offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
         mask_n = (offs_n[:, None] < last) & (offs_d[None, :] < HEAD_DIM)
         # Wrong values of the table must not lead out of the cache.
         # --8<-- [line:page]
-        page = tl.load(
-            block_table_ptr + offs_n // PAGE_SIZE, mask=offs_n < last, other=0
-        )
+        pages_ptr = block_table_ptr + offs_n // PAGE_SIZE
+        page = tl.load(pages_ptr, mask=offs_n < last, other=0)
         page = tl.minimum(tl.maximum(page, 0), pages - 1).to(tl.int64)
         slot = offs_n % PAGE_SIZE
         # --8<-- [line:load_kv]
-        k = tl.load(
-            k_ptr
-            + page[:, None] * stride_kp
-            + slot[:, None] * stride_kn
-            + offs_d[None, :] * stride_kd,
-            mask=mask_n,
-            other=0.0,
-        )  # [BLOCK_N, BLOCK_D]
-        v = tl.load(
-            v_ptr
-            + page[:, None] * stride_vp
-            + slot[:, None] * stride_vn
-            + offs_d[None, :] * stride_vd,
-            mask=mask_n,
-            other=0.0,
-        )  # [BLOCK_N, BLOCK_D]
+        k_ptrs = k_ptr + page[:, None] * stride_kp + slot[:, None] * stride_kn
+        v_ptrs = v_ptr + page[:, None] * stride_vp + slot[:, None] * stride_vn
+        k = tl.load(k_ptrs + offs_d[None, :] * stride_kd, mask=mask_n, other=0.0)
+        v = tl.load(v_ptrs + offs_d[None, :] * stride_vd, mask=mask_n, other=0.0)
 
         # Always q. But so written, k and v are asked for before q has arrived.
-        # --8<-- [line:late_q]
         q_now = tl.where(start_n < last, q, 0.0) if FEW else q
-        # --8<-- [line:scores]
         s = tl.dot(q_now, k.T, input_precision=INPUT_PRECISION) * scale
-        # --8<-- [line:mask]
         seen = offs_n[None, :] < last
         if CAUSAL:
             seen &= offs_n[None, :] <= offs_m[:, None] + keys - seq_q
         s = tl.where(seen, s, float("-inf"))  # [BLOCK_M, BLOCK_N]
 
-        # --8<-- [line:max]
         m_new = tl.maximum(m_i, tl.max(s, axis=1))
         # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
         shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-        # --8<-- [line:weights]
         p = tl.exp(s - shift[:, None])
-        # --8<-- [line:sum]
         alpha = tl.exp(m_i - shift)
         l_new = p if FEW else tl.sum(p, axis=1, keep_dims=True)
         l_i = l_i * alpha[:, None] + l_new
-        # --8<-- [line:output]
         acc = acc * alpha[:, None]
         acc = tl.dot(p.to(v.dtype), v, acc, input_precision=INPUT_PRECISION)
         m_i = m_new
     # --8<-- [end:loop]
 
-    # --8<-- [line:total]
     l_i = tl.sum(l_i, axis=1)
     # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
-    # --8<-- [line:divide]
     o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
-    # --8<-- [line:lse]
     lse = m_i + tl.log(l_i)
-    # --8<-- [line:store]
     head = (split * batches + batch) * kv_heads * GROUP + kv_head * GROUP + offs_h
     row = head * seq_q + offs_m
-    tl.store(
-        o_ptr + row[:, None] * HEAD_DIM + offs_d[None, :],
-        o,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-    )
+    tl.store(o_ptr + row[:, None] * HEAD_DIM + offs_d[None, :], o, mask=mask_m)
     tl.store(lse_ptr + row, lse, mask=offs_m < seq_q)
 
 
@@ -179,17 +106,9 @@ def attention_kernel(
 # --8<-- [start:merge]
 @triton.jit
 def merge_kernel(
-    o_parts_ptr,
-    lse_parts_ptr,
-    o_ptr,
-    lse_ptr,
-    rows,
-    splits,
-    HEAD_DIM: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    OVERLAP: tl.constexpr,
-):
+    o_parts_ptr, lse_parts_ptr, o_ptr, lse_ptr, rows, splits, HEAD_DIM: tl.constexpr,
+    BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     offs_s = tl.arange(0, BLOCK_S).to(tl.int64)
     offs_d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
@@ -199,21 +118,14 @@ def merge_kernel(
         tl.extra.cuda.gdc_wait()
     row_s = offs_s * rows + row
     lse_s = tl.load(lse_parts_ptr + row_s, mask_s, other=float("-inf"))
-    o_s = tl.load(
-        o_parts_ptr + row_s[:, None] * HEAD_DIM + offs_d[None, :],
-        mask=mask_s[:, None] & mask_d[None, :],
-        other=0.0,
-    )  # [BLOCK_S, BLOCK_D]
+    o_ptrs = o_parts_ptr + row_s[:, None] * HEAD_DIM + offs_d[None, :]
+    o_s = tl.load(o_ptrs, mask=mask_s[:, None] & mask_d[None, :], other=0.0)
 
     # A part's output counts as much as the sum of its exponentials.
-    # --8<-- [line:merge_max]
     m_i = tl.max(lse_s, axis=0)
     shift = tl.where(m_i == float("-inf"), 0.0, m_i)
-    # --8<-- [line:merge_weights]
     w = tl.exp(lse_s - shift)
-    # --8<-- [line:merge_sum]
     l_i = tl.sum(w, axis=0)
-    # --8<-- [line:merge_output]
     o = tl.sum(w[:, None] * o_s, axis=0) / tl.where(l_i == 0.0, 1.0, l_i)
     tl.store(o_ptr + row * HEAD_DIM + offs_d, o, mask=mask_d)
     tl.store(lse_ptr + row, m_i + tl.log(l_i), mask=tl.program_id(1) == 0)
@@ -223,17 +135,12 @@ def merge_kernel(
 
 
 # --8<-- [start:splits]
-MAX_SPLITS = 256
-
-
 @functools.cache
 def choose_splits(programs: int, tiles: int, slots: int) -> int:
     """The fewest parts with which the last program ends about as soon as it can.
 
-    Args:
-        programs: how many there are if the keys are not split.
-        tiles: of keys, that each of them walks over.
-        slots: programs that the GPU holds at a time.
+    There are so many `programs` if the keys are not split, each of which walks over so
+    many `tiles`, and the GPU holds `slots` programs at a time.
     """
 
     def steps(splits: int) -> int:
@@ -241,7 +148,7 @@ def choose_splits(programs: int, tiles: int, slots: int) -> int:
         # To start, and to write a part, takes about as long as a tile.
         return waves * (triton.cdiv(tiles, splits) + 1)
 
-    numbers = range(1, max(1, min(tiles, MAX_SPLITS)) + 1)
+    numbers = range(1, max(1, min(tiles, 256)) + 1)
     soonest = min(map(steps, numbers))
     return next(n for n in numbers if steps(n) <= 1.05 * soonest)
 
@@ -250,53 +157,24 @@ def choose_splits(programs: int, tiles: int, slots: int) -> int:
 
 
 # --8<-- [start:checks]
-# So that 256 tiles of 256 keys, a step of the loop, beyond the end fit in 32 bits.
-MAX_ROWS = 2**31 - 2**16
-
-
-def check(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    block_table: torch.Tensor,
-    seq_lens: torch.Tensor,
-) -> None:
+def check(q, k, v, block_table, seq_lens) -> None:
     """Raise a ValueError that names the tensor that the kernel cannot take."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 4:
-            axes = "batch, heads, seq" if x is q else "pages, page_size, kv_heads"
-            raise ValueError(
-                f"{name} has {x.ndim} dimensions; it must have 4: [{axes}, head_dim]"
-            )
+            raise ValueError(f"{name} has {x.ndim} dimensions; it must have 4")
         if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(
-                f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
-            )
-        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be float16 or float32, or TRITON_INTERPRET unset"
-            )
-        if not x.is_cuda and not triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is on {x.device}; it must be on a GPU, or set "
-                "TRITON_INTERPRET=1"
-            )
+            raise ValueError(f"{name} is {x.dtype}; it must be float16/32 or bfloat16")
         if (x.dtype, x.device) != (q.dtype, q.device):
-            raise ValueError(
-                f"{name} is {x.dtype} on {x.device}; it must be as q: "
-                f"{q.dtype} on {q.device}"
-            )
-    batch, heads, seq_q, head_dim = q.shape
+            as_q = f"{q.dtype} on {q.device}, as q"
+            raise ValueError(f"{name} is {x.dtype} on {x.device}; it must be {as_q}")
+        if torch.is_grad_enabled() and x.requires_grad:
+            lost = "requires a gradient, which this forward pass would lose"
+            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
+    batch, heads, _, head_dim = q.shape
     if not 1 <= head_dim <= 256:
         raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
     if batch * heads > 65535:
         raise ValueError(f"q has {batch} * {heads} heads; it must have at most 65535")
-    if batch * heads * seq_q > MAX_ROWS:
-        raise ValueError(
-            f"q has {batch} * {heads} heads of {seq_q} rows; it must have at most "
-            f"{MAX_ROWS} rows in all"
-        )
     if k.shape[1] == 0:
         raise ValueError("k has page_size 0; it must be at least 1")
     if heads and (k.shape[2] == 0 or heads % k.shape[2]):
@@ -305,16 +183,14 @@ def check(
         raise ValueError(f"k has head_dim {k.shape[3]}; it must be q's {head_dim}")
     if v.shape != k.shape:
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
-    for name, x, axes in (
-        ("block_table", block_table, (batch, "max_pages")),
-        ("seq_lens", seq_lens, (batch,)),
+    for name, x, shape in (
+        ("block_table", block_table, [batch, *block_table.shape[-1:]]),
+        ("seq_lens", seq_lens, [batch]),
     ):
-        right = x.ndim == len(axes) and len(x) == batch and x.is_contiguous()
-        if not right or (x.dtype, x.device) != (torch.int32, q.device):
-            raise ValueError(
-                f"{name} is {x.dtype} {list(x.shape)} on {x.device}; it must be "
-                f"torch.int32 [{', '.join(map(str, axes))}] on {q.device}, contiguous"
-            )
+        got = f"{x.dtype} {list(x.shape)} on {x.device}"
+        right = f"torch.int32 {shape} on {q.device}"
+        if got != right or not x.is_contiguous():
+            raise ValueError(f"{name} is {got}; it must be {right}, contiguous")
 
 
 # --8<-- [end:checks]
@@ -322,75 +198,48 @@ def check(
 
 # --8<-- [start:launch]
 def attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    block_table: torch.Tensor,
-    seq_lens: torch.Tensor,
-    *,
-    causal: bool = False,
-    scale: float | None = None,
-    input_precision: str = "ieee",
-    splits: int | None = None,
-    block_n: int | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+    block_table: torch.Tensor, seq_lens: torch.Tensor, *, causal: bool = False,
+    scale: float | None = None, input_precision: str = "ieee",
+    splits: int | None = None, block_n: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
 
     Args:
-        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, any strides,
-            on a GPU (or on the CPU under TRITON_INTERPRET=1, without bfloat16).
-            batch * heads: at most 65535, and times seq_q at most 2^31 - 2^16; head_dim:
-            1 to 256.
+        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, on an NVIDIA
+            GPU, any strides; head_dim from 1 to 256, batch * heads up to 65535.
         k: [pages, page_size, kv_heads, head_dim], dtype and device of q, any strides.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
-        v: shape of k, dtype and device of q, any strides.
-        block_table: [batch, max_pages], int32, contiguous, device of q: the pages of
-            each sequence, in order. Key j is in slot j % page_size of page
-            block_table[batch, j // page_size]. Pages behind the last key's are not
-            looked at.
-        seq_lens: [batch], int32, contiguous, device of q: how many keys of each
-            sequence there are, at most 2^31 - 2^16. The values of the table and of
-            seq_lens are not checked: wrong ones give wrong rows, but no access outside
-            the tensors.
-        causal: query i sees key j only if j <= i + seq_lens - seq_q: the last query
-            sees every key, whatever the lengths.
+        v: as k.
+        block_table: [batch, max_pages], int32, contiguous, device of q. Key j is in
+            slot j % page_size of page block_table[batch, j // page_size]. Pages behind
+            the last key's are not looked at.
+        seq_lens: [batch], int32, contiguous, device of q: how many keys each sequence
+            has. Wrong values of the table and of seq_lens give wrong rows, but no
+            access outside the tensors.
+        causal: query i sees key j only if j <= i + keys - seq_q.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
-        input_precision: of float32 products: "ieee", or "tf32" (faster, 10 bits of
-            fraction). Without effect on the other dtypes.
-        splits: programs that share the keys of a head, from 1 to 256; if None, as many
-            as it takes to fill the GPU.
-        block_n: rows of k and v per step, a power of two from 16 to 256; if None, as
-            many as leave room for seven such tiles in shared memory.
+        input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
+        splits: programs that share the keys of a head, up to 256; if None, as many as
+            it takes to fill the GPU.
+        block_n: keys of a step, a power of two from 16 to 256; if None, as many as
+            leave room for seven such tiles in shared memory.
 
     Returns:
-        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
-        lse: [batch, heads, seq_q], float32, natural logarithm.
+        o: as q, contiguous, and lse: [batch, heads, seq_q], float32, natural logarithm.
         A row that sees no key, or only scores of -inf, has o = 0 and lse = -inf.
 
     Raises:
-        ValueError: an argument is not one of the above.
-        triton.OutOfResources: the tiles do not fit into shared memory.
+        ValueError: a tensor is not one of the above, or requires a gradient.
 
     Source: Dao et al., "Flash-Decoding for long-context inference", 2023.
     """
     check(q, k, v, block_table, seq_lens)
     (batch, heads, seq_q, head_dim), (pages, page_size, kv_heads, _) = q.shape, k.shape
     max_pages = block_table.shape[1] if pages else 0
-    # However wide the table: no sequence has more keys.
-    seq_k = min(max_pages * page_size, MAX_ROWS)
-    scale = head_dim**-0.5 if scale is None else float(scale)
-    if not abs(scale) <= torch.finfo(torch.float32).max:
-        raise ValueError(f"scale is {scale}; it must be finite in float32")
-    if input_precision not in ("ieee", "tf32"):
-        raise ValueError(
-            f"input_precision is {input_precision!r}; it must be 'ieee' or 'tf32'"
-        )
-    if splits is not None and splits not in range(1, MAX_SPLITS + 1):
-        raise ValueError(f"splits is {splits}; it must be from 1 to {MAX_SPLITS}")
-    if block_n not in (None, 16, 32, 64, 128, 256):
-        raise ValueError(f"block_n is {block_n}; it must be 16, 32, 64, 128 or 256")
-
-    o = torch.empty((batch, heads, seq_q, head_dim), dtype=q.dtype, device=q.device)
+    # However wide the table: no sequence has more keys than 32 bits count.
+    seq_k = min(max_pages * page_size, 2**31 - 2**16)
+    o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0:
         return o, lse
@@ -399,25 +248,19 @@ def attention(
     most = 16 if q.dtype == torch.float32 else 64  # rows of a tile
     block_m = max(16, min(most, triton.next_power_of_2(group * seq_q)))
     blocks = triton.cdiv(group * seq_q, block_m)
-    # One program for each multiprocessor, with all of its shared memory.
-    slots, shared = 4, 2**17  # under the interpreter
-    if q.is_cuda:
-        gpu = torch.cuda.get_device_properties(q.device)
-        slots, shared = gpu.multi_processor_count, gpu.shared_memory_per_block_optin
+    if splits is not None and not 1 <= splits <= 256:
+        raise ValueError(f"splits is {splits}; it must be from 1 to 256")
     if block_n is None:
         # Three stages of k and v, and q; rounded down to a power of two.
-        fitting = shared // (7 * block_d * q.element_size())
+        gpu = torch.cuda.get_device_properties(q.device)
+        fitting = gpu.shared_memory_per_block_optin // (7 * block_d * q.element_size())
         block_n = min(256, 1 << max(4, fitting.bit_length() - 1))
-    if splits is None:
+    if splits is None:  # a multiprocessor holds one program
+        slots = torch.cuda.get_device_properties(q.device).multi_processor_count
         tiles = triton.cdiv(seq_k, block_n)
         splits = choose_splits(blocks * batch * kv_heads, tiles, slots)
-
     # From Hopper on, a launch may take its places before the one before it ends.
-    nvidia = q.is_cuda and not torch.version.hip and not triton.knobs.runtime.interpret
-    overlap = {"OVERLAP": False}
-    if nvidia and torch.cuda.get_device_capability(q.device) >= (9, 0):
-        overlap = {"OVERLAP": True, "launch_pdl": True}
-
+    overlap = q.is_cuda and torch.cuda.get_device_capability(q.device) >= (9, 0)
     # One part is the whole: it goes to its place at once.
     o_parts, lse_parts = o, lse
     if splits > 1:
@@ -425,49 +268,24 @@ def attention(
         lse_parts = lse.new_empty((splits, *lse.shape))
     with torch.cuda.device_of(q):
         attention_kernel[(blocks, batch * kv_heads, splits)](
-            q,
-            k,
-            v,
-            block_table,
-            seq_lens,
-            o_parts,
-            lse_parts,
-            scale,
-            *q.stride(),
-            *k.stride(),
-            *v.stride(),
-            batch,
-            kv_heads,
-            seq_q,
-            pages,
-            max_pages,
-            seq_k,
-            PAGE_SIZE=page_size,
-            GROUP=group,
-            HEAD_DIM=head_dim,
-            BLOCK_M=block_m,
-            BLOCK_N=block_n,
-            BLOCK_D=block_d,
+            q, k, v, block_table, seq_lens, o_parts, lse_parts,
+            head_dim**-0.5 if scale is None else scale,
+            *q.stride(), *k.stride(), *v.stride(),
+            batch, kv_heads, seq_q, pages, max_pages, seq_k, PAGE_SIZE=page_size,
+            GROUP=group, HEAD_DIM=head_dim,
+            BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_D=block_d,
             INPUT_PRECISION=input_precision,
             CAUSAL=causal and seq_q > 1,  # a single query sees all keys
-            num_warps=4,
+            OVERLAP=overlap, launch_pdl=overlap, num_warps=4,
             num_stages=5,  # half of them wait for the table, half for the cache
-            **overlap,
-        )
+        )  # fmt: skip
         if splits > 1:
             merge_kernel[(lse.numel(), triton.cdiv(head_dim, 32))](
-                o_parts,
-                lse_parts,
-                o,
-                lse,
-                lse.numel(),
-                splits,
-                HEAD_DIM=head_dim,
-                BLOCK_S=triton.next_power_of_2(splits),
-                BLOCK_D=32,
+                o_parts, lse_parts, o, lse, lse.numel(), splits, HEAD_DIM=head_dim,
+                BLOCK_S=triton.next_power_of_2(splits), BLOCK_D=32,
+                OVERLAP=overlap, launch_pdl=overlap,
                 num_warps=1 if splits <= 128 else 2,  # more parts, more registers
-                **overlap,
-            )
+            )  # fmt: skip
     return o, lse
 
 
@@ -482,7 +300,7 @@ if __name__ == "__main__":
     pages = torch.randperm(60, device=device).split([38, 22])
     block_table = torch.nn.utils.rnn.pad_sequence(pages, True, -1).int()
     seq_lens = torch.tensor([600, 345], dtype=torch.int32, device=device)
-    o, lse = attention(q, k, v, block_table, seq_lens)
+    o, lse = attention(q, k, v, block_table, seq_lens, splits=3, block_n=64)
     error, lse_error = 0.0, 0.0
     for i, length in enumerate((600, 345)):
         k_i, v_i = (

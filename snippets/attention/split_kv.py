@@ -28,38 +28,14 @@ def prefetch(ptrs, mask):
 # --8<-- [start:kernel]
 @triton.jit
 def attention_kernel(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    seq_lens_ptr,
-    o_ptr,
-    lse_ptr,
-    scale,
-    stride_qb,
-    stride_qh,
-    stride_qm,
-    stride_qd,
-    stride_kb,
-    stride_kh,
-    stride_kn,
-    stride_kd,
-    stride_vb,
-    stride_vh,
-    stride_vn,
-    stride_vd,
-    batches,
-    kv_heads,
-    seq_q,
-    seq_k,
-    GROUP: tl.constexpr,
-    HEAD_DIM: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
-    CAUSAL: tl.constexpr,
-    OVERLAP: tl.constexpr,
-):
+    q_ptr, k_ptr, v_ptr, seq_lens_ptr, o_ptr, lse_ptr, scale,
+    stride_qb, stride_qh, stride_qm, stride_qd,
+    stride_kb, stride_kh, stride_kn, stride_kd,
+    stride_vb, stride_vh, stride_vn, stride_vd,
+    batches, kv_heads, seq_q, seq_k, GROUP: tl.constexpr, HEAD_DIM: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr, CAUSAL: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     # --8<-- [start:offsets]
     # Which batch and head of keys: int64, because their offsets may pass 2^31.
     # --8<-- [line:batch]
@@ -100,14 +76,9 @@ def attention_kernel(
         tl.extra.cuda.gdc_wait()
     # --8<-- [end:overlap]
     # --8<-- [line:load_q]
-    q = tl.load(
-        q_ptr
-        + offs_h[:, None] * stride_qh
-        + offs_m[:, None] * stride_qm
-        + offs_d[None, :] * stride_qd,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-        other=0.0,
-    )  # [BLOCK_M, BLOCK_D]
+    mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)
+    q_ptrs = q_ptr + offs_h[:, None] * stride_qh + offs_m[:, None] * stride_qm
+    q = tl.load(q_ptrs + offs_d[None, :] * stride_qd, mask=mask_m, other=0.0)
     # --8<-- [line:initialise]
     m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     # Few rows: registers are free, and it is waiting that costs.
@@ -132,16 +103,10 @@ def attention_kernel(
         offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
         mask_n = (offs_n[:, None] < last) & (offs_d[None, :] < HEAD_DIM)
         # --8<-- [line:load_kv]
-        k = tl.load(
-            k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd,
-            mask=mask_n,
-            other=0.0,
-        )  # [BLOCK_N, BLOCK_D]
-        v = tl.load(
-            v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd,
-            mask=mask_n,
-            other=0.0,
-        )  # [BLOCK_N, BLOCK_D]
+        k_ptrs = k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd
+        v_ptrs = v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd
+        k = tl.load(k_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
+        v = tl.load(v_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
 
         # Always q. But so written, k and v are asked for before q has arrived.
         # --8<-- [line:late_q]
@@ -181,11 +146,7 @@ def attention_kernel(
     # --8<-- [line:store]
     head = (split * batches + batch) * kv_heads * GROUP + kv_head * GROUP + offs_h
     row = head * seq_q + offs_m
-    tl.store(
-        o_ptr + row[:, None] * HEAD_DIM + offs_d[None, :],
-        o,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-    )
+    tl.store(o_ptr + row[:, None] * HEAD_DIM + offs_d[None, :], o, mask=mask_m)
     tl.store(lse_ptr + row, lse, mask=offs_m < seq_q)
     # --8<-- [end:finish]
 
@@ -196,17 +157,9 @@ def attention_kernel(
 # --8<-- [start:merge]
 @triton.jit
 def merge_kernel(
-    o_parts_ptr,
-    lse_parts_ptr,
-    o_ptr,
-    lse_ptr,
-    rows,
-    splits,
-    HEAD_DIM: tl.constexpr,
-    BLOCK_S: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    OVERLAP: tl.constexpr,
-):
+    o_parts_ptr, lse_parts_ptr, o_ptr, lse_ptr, rows, splits, HEAD_DIM: tl.constexpr,
+    BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     offs_s = tl.arange(0, BLOCK_S).to(tl.int64)
     offs_d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
@@ -216,11 +169,8 @@ def merge_kernel(
         tl.extra.cuda.gdc_wait()
     row_s = offs_s * rows + row
     lse_s = tl.load(lse_parts_ptr + row_s, mask_s, other=float("-inf"))
-    o_s = tl.load(
-        o_parts_ptr + row_s[:, None] * HEAD_DIM + offs_d[None, :],
-        mask=mask_s[:, None] & mask_d[None, :],
-        other=0.0,
-    )  # [BLOCK_S, BLOCK_D]
+    o_ptrs = o_parts_ptr + row_s[:, None] * HEAD_DIM + offs_d[None, :]
+    o_s = tl.load(o_ptrs, mask=mask_s[:, None] & mask_d[None, :], other=0.0)
 
     # A part's output counts as much as the sum of its exponentials.
     # --8<-- [line:merge_max]
@@ -240,17 +190,12 @@ def merge_kernel(
 
 
 # --8<-- [start:splits]
-MAX_SPLITS = 256
-
-
 @functools.cache
 def choose_splits(programs: int, tiles: int, slots: int) -> int:
     """The fewest parts with which the last program ends about as soon as it can.
 
-    Args:
-        programs: how many there are if the keys are not split.
-        tiles: of keys, that each of them walks over.
-        slots: programs that the GPU holds at a time.
+    There are so many `programs` if the keys are not split, each of which walks over so
+    many `tiles`, and the GPU holds `slots` programs at a time.
     """
 
     def steps(splits: int) -> int:
@@ -258,7 +203,7 @@ def choose_splits(programs: int, tiles: int, slots: int) -> int:
         # To start, and to write a part, takes about as long as a tile.
         return waves * (triton.cdiv(tiles, splits) + 1)
 
-    numbers = range(1, max(1, min(tiles, MAX_SPLITS)) + 1)
+    numbers = range(1, max(1, min(tiles, 256)) + 1)
     soonest = min(map(steps, numbers))
     return next(n for n in numbers if steps(n) <= 1.05 * soonest)
 
@@ -267,56 +212,24 @@ def choose_splits(programs: int, tiles: int, slots: int) -> int:
 
 
 # --8<-- [start:checks]
-# So that 256 tiles of 256 keys, a step of the loop, beyond the end fit in 32 bits.
-MAX_ROWS = 2**31 - 2**16
-
-
-def check(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    seq_lens: torch.Tensor | None,
-) -> None:
+def check(q, k, v, seq_lens) -> None:
     """Raise a ValueError that names the tensor that the kernel cannot take."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 4:
-            raise ValueError(
-                f"{name} has {x.ndim} dimensions; it must have 4: "
-                "[batch, heads, seq, head_dim]"
-            )
-        if x.shape[2] > MAX_ROWS:
-            raise ValueError(
-                f"{name} has seq {x.shape[2]}; it must be up to {MAX_ROWS}"
-            )
+            raise ValueError(f"{name} has {x.ndim} dimensions; it must have 4")
         if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(
-                f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
-            )
-        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be float16 or float32, or TRITON_INTERPRET unset"
-            )
-        if not x.is_cuda and not triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is on {x.device}; it must be on a GPU, or set "
-                "TRITON_INTERPRET=1"
-            )
+            raise ValueError(f"{name} is {x.dtype}; it must be float16/32 or bfloat16")
         if (x.dtype, x.device) != (q.dtype, q.device):
-            raise ValueError(
-                f"{name} is {x.dtype} on {x.device}; it must be as q: "
-                f"{q.dtype} on {q.device}"
-            )
-    batch, heads, seq_q, head_dim = q.shape
+            as_q = f"{q.dtype} on {q.device}, as q"
+            raise ValueError(f"{name} is {x.dtype} on {x.device}; it must be {as_q}")
+        if torch.is_grad_enabled() and x.requires_grad:
+            lost = "requires a gradient, which this forward pass would lose"
+            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
+    batch, heads, _, head_dim = q.shape
     if not 1 <= head_dim <= 256:
         raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
     if batch * heads > 65535:
         raise ValueError(f"q has {batch} * {heads} heads; it must have at most 65535")
-    if batch * heads * seq_q > MAX_ROWS:
-        raise ValueError(
-            f"q has {batch} * {heads} heads of {seq_q} rows; it must have at most "
-            f"{MAX_ROWS} rows in all"
-        )
     if k.shape[0] != batch:
         raise ValueError(f"k has batch {k.shape[0]}; it must be q's {batch}")
     if heads and (k.shape[1] == 0 or heads % k.shape[1]):
@@ -327,9 +240,9 @@ def check(
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
     if seq_lens is not None:
         got = f"{seq_lens.dtype} {list(seq_lens.shape)} on {seq_lens.device}"
-        wanted = f"torch.int32 [{batch}] on {q.device}"
-        if got != wanted or not seq_lens.is_contiguous():
-            raise ValueError(f"seq_lens is {got}; it must be {wanted}, contiguous")
+        right = f"torch.int32 [{batch}] on {q.device}"
+        if got != right or not seq_lens.is_contiguous():
+            raise ValueError(f"seq_lens is {got}; it must be {right}, contiguous")
 
 
 # --8<-- [end:checks]
@@ -337,67 +250,42 @@ def check(
 
 # --8<-- [start:launch]
 def attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    *,
-    seq_lens: torch.Tensor | None = None,
-    causal: bool = False,
-    scale: float | None = None,
-    input_precision: str = "ieee",
-    splits: int | None = None,
-    block_n: int | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
+    seq_lens: torch.Tensor | None = None, causal: bool = False,
+    scale: float | None = None, input_precision: str = "ieee",
+    splits: int | None = None, block_n: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
 
     Args:
-        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, any strides,
-            on a GPU (or on the CPU under TRITON_INTERPRET=1, without bfloat16).
-            batch * heads: at most 65535, and times seq_q at most 2^31 - 2^16; head_dim:
-            1 to 256.
+        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, on an NVIDIA
+            GPU, any strides; head_dim from 1 to 256, batch * heads up to 65535.
         k: [batch, kv_heads, seq_k, head_dim], dtype and device of q, any strides.
-            seq_k: at most 2^31 - 2^16.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
-        v: shape of k, dtype and device of q, any strides.
-        seq_lens: [batch], int32, contiguous, device of q: how many keys of each
-            sequence there are; what lies behind them is not read. Its values are not
-            checked: below 0 counts as 0, above seq_k as seq_k. None: seq_k.
-        causal: query i sees key j only if j <= i + seq_lens - seq_q: the last query
-            sees every key, whatever the lengths.
+        v: as k.
+        seq_lens: [batch], int32, contiguous, device of q: how many keys each sequence
+            has; what lies behind them is not read. Below 0 counts as 0, above seq_k as
+            seq_k. None: seq_k.
+        causal: query i sees key j only if j <= i + keys - seq_q.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
-        input_precision: of float32 products: "ieee", or "tf32" (faster, 10 bits of
-            fraction). Without effect on the other dtypes.
-        splits: programs that share the keys of a head, from 1 to 256; if None, as many
-            as it takes to fill the GPU.
-        block_n: rows of k and v per step, a power of two from 16 to 256; if None, as
-            many as leave room for seven such tiles in shared memory.
+        input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
+        splits: programs that share the keys of a head, up to 256; if None, as many as
+            it takes to fill the GPU.
+        block_n: keys of a step, a power of two from 16 to 256; if None, as many as
+            leave room for seven such tiles in shared memory.
 
     Returns:
-        o: [batch, heads, seq_q, head_dim], dtype of q, contiguous, without a gradient.
-        lse: [batch, heads, seq_q], float32, natural logarithm.
+        o: as q, contiguous, and lse: [batch, heads, seq_q], float32, natural logarithm.
         A row that sees no key, or only scores of -inf, has o = 0 and lse = -inf.
 
     Raises:
-        ValueError: an argument is not one of the above.
-        triton.OutOfResources: the tiles do not fit into shared memory.
+        ValueError: a tensor is not one of the above, or requires a gradient.
 
     Source: Dao et al., "Flash-Decoding for long-context inference", 2023.
     """
     check(q, k, v, seq_lens)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
-    scale = head_dim**-0.5 if scale is None else float(scale)
-    if not abs(scale) <= torch.finfo(torch.float32).max:
-        raise ValueError(f"scale is {scale}; it must be finite in float32")
-    if input_precision not in ("ieee", "tf32"):
-        raise ValueError(
-            f"input_precision is {input_precision!r}; it must be 'ieee' or 'tf32'"
-        )
-    if splits is not None and splits not in range(1, MAX_SPLITS + 1):
-        raise ValueError(f"splits is {splits}; it must be from 1 to {MAX_SPLITS}")
-    if block_n not in (None, 16, 32, 64, 128, 256):
-        raise ValueError(f"block_n is {block_n}; it must be 16, 32, 64, 128 or 256")
-
-    o = torch.empty((batch, heads, seq_q, head_dim), dtype=q.dtype, device=q.device)
+    o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0:
         return o, lse
@@ -406,25 +294,19 @@ def attention(
     most = 16 if q.dtype == torch.float32 else 64  # rows of a tile
     block_m = max(16, min(most, triton.next_power_of_2(group * seq_q)))
     blocks = triton.cdiv(group * seq_q, block_m)
-    # One program for each multiprocessor, with all of its shared memory.
-    slots, shared = 4, 2**17  # under the interpreter
-    if q.is_cuda:
-        gpu = torch.cuda.get_device_properties(q.device)
-        slots, shared = gpu.multi_processor_count, gpu.shared_memory_per_block_optin
+    if splits is not None and not 1 <= splits <= 256:
+        raise ValueError(f"splits is {splits}; it must be from 1 to 256")
     if block_n is None:
         # Three stages of k and v, and q; rounded down to a power of two.
-        fitting = shared // (7 * block_d * q.element_size())
+        gpu = torch.cuda.get_device_properties(q.device)
+        fitting = gpu.shared_memory_per_block_optin // (7 * block_d * q.element_size())
         block_n = min(256, 1 << max(4, fitting.bit_length() - 1))
-    if splits is None:
+    if splits is None:  # a multiprocessor holds one program
+        slots = torch.cuda.get_device_properties(q.device).multi_processor_count
         tiles = triton.cdiv(seq_k, block_n)
         splits = choose_splits(blocks * batch * kv_heads, tiles, slots)
-
     # From Hopper on, a launch may take its places before the one before it ends.
-    nvidia = q.is_cuda and not torch.version.hip and not triton.knobs.runtime.interpret
-    overlap = {"OVERLAP": False}
-    if nvidia and torch.cuda.get_device_capability(q.device) >= (9, 0):
-        overlap = {"OVERLAP": True, "launch_pdl": True}
-
+    overlap = q.is_cuda and torch.cuda.get_device_capability(q.device) >= (9, 0)
     # One part is the whole: it goes to its place at once.
     o_parts, lse_parts = o, lse
     if splits > 1:
@@ -432,45 +314,23 @@ def attention(
         lse_parts = lse.new_empty((splits, *lse.shape))
     with torch.cuda.device_of(q):
         attention_kernel[(blocks, batch * kv_heads, splits)](
-            q,
-            k,
-            v,
-            seq_lens,
-            o_parts,
-            lse_parts,
-            scale,
-            *q.stride(),
-            *k.stride(),
-            *v.stride(),
-            batch,
-            kv_heads,
-            seq_q,
-            seq_k,
-            GROUP=group,
-            HEAD_DIM=head_dim,
-            BLOCK_M=block_m,
-            BLOCK_N=block_n,
-            BLOCK_D=block_d,
+            q, k, v, seq_lens, o_parts, lse_parts,
+            head_dim**-0.5 if scale is None else scale,
+            *q.stride(), *k.stride(), *v.stride(), batch, kv_heads, seq_q, seq_k,
+            GROUP=group, HEAD_DIM=head_dim,
+            BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_D=block_d,
             INPUT_PRECISION=input_precision,
             CAUSAL=causal and seq_q > 1,  # a single query sees all keys
-            num_warps=4,
+            OVERLAP=overlap, launch_pdl=overlap, num_warps=4,
             num_stages=3,
-            **overlap,
-        )
+        )  # fmt: skip
         if splits > 1:
             merge_kernel[(lse.numel(), triton.cdiv(head_dim, 32))](
-                o_parts,
-                lse_parts,
-                o,
-                lse,
-                lse.numel(),
-                splits,
-                HEAD_DIM=head_dim,
-                BLOCK_S=triton.next_power_of_2(splits),
-                BLOCK_D=32,
+                o_parts, lse_parts, o, lse, lse.numel(), splits, HEAD_DIM=head_dim,
+                BLOCK_S=triton.next_power_of_2(splits), BLOCK_D=32,
+                OVERLAP=overlap, launch_pdl=overlap,
                 num_warps=1 if splits <= 128 else 2,  # more parts, more registers
-                **overlap,
-            )
+            )  # fmt: skip
     return o, lse
 
 
@@ -482,7 +342,7 @@ if __name__ == "__main__":
     q = torch.randn(2, 8, 1, 80, device=device).half()
     k, v = (torch.randn(2, 2, 1000, 80, device=device).half() for _ in range(2))
     seq_lens = torch.tensor([1000, 345], dtype=torch.int32, device=device)
-    o, lse = attention(q, k, v, seq_lens=seq_lens)
+    o, lse = attention(q, k, v, seq_lens=seq_lens, splits=3, block_n=64)
     k, v = (x.double().repeat_interleave(4, dim=1) for x in (k, v))
     seen = torch.arange(1000, device=device) < seq_lens[:, None, None, None]
     scores = (q.double() @ k.mT * 80**-0.5).where(seen, float("-inf"))

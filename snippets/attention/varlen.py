@@ -16,39 +16,54 @@ def load_bound(cu_seqlens_ptr, total):
 
 
 # --8<-- [start:kernel]
+# --8<-- [start:loop]
+@triton.jit
+def attend(
+    m_i, l_i, acc, q, k_ptr, v_ptr, stride_kn, stride_kd, stride_vn, stride_vd,
+    scale, offs_m, offs_d, seq_q, seq_k, first, last,
+    HEAD_DIM: tl.constexpr, BLOCK_N: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+    CAUSAL: tl.constexpr, ON_BAND: tl.constexpr,
+):  # fmt: skip
+    """The state m_i, l_i, acc after the keys from `first` to `last`."""
+    for start_n in range(first, last, BLOCK_N):
+        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
+        mask_n = (offs_n[:, None] < seq_k) & (offs_d[None, :] < HEAD_DIM)
+        k_ptrs = k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd
+        v_ptrs = v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd
+        k = tl.load(k_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
+        v = tl.load(v_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
+
+        s = tl.dot(q, k.T, input_precision=INPUT_PRECISION) * scale
+        if ON_BAND:
+            seen = offs_n[None, :] < seq_k
+            if CAUSAL:
+                seen &= offs_n[None, :] <= offs_m[:, None] + seq_k - seq_q
+            s = tl.where(seen, s, float("-inf"))  # [BLOCK_M, BLOCK_N]
+
+        m_new = tl.maximum(m_i, tl.max(s, axis=1))
+        # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
+        shift = tl.where(m_new == float("-inf"), 0.0, m_new)
+        p = tl.exp(s - shift[:, None])
+        alpha = tl.exp(m_i - shift)
+        l_i = l_i * alpha + tl.sum(p, axis=1)
+        acc = acc * alpha[:, None]
+        acc = tl.dot(p.to(v.dtype), v, acc, input_precision=INPUT_PRECISION)
+        m_i = m_new
+    return m_i, l_i, acc
+
+
+# --8<-- [end:loop]
+
+
 @triton.jit
 def attention_kernel(
-    q_ptr,
-    k_ptr,
-    v_ptr,
-    cu_seqlens_q_ptr,
-    cu_seqlens_k_ptr,
-    o_ptr,
-    lse_ptr,
-    scale,
-    stride_qm,
-    stride_qh,
-    stride_qd,
-    stride_kn,
-    stride_kh,
-    stride_kd,
-    stride_vn,
-    stride_vh,
-    stride_vd,
-    stride_om,
-    stride_oh,
-    stride_od,
-    batch,
-    group,
-    total_q: tl.int32,
-    total_k: tl.int32,
-    HEAD_DIM: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr,
-    CAUSAL: tl.constexpr,
-):
+    q_ptr, k_ptr, v_ptr, cu_seqlens_q_ptr, cu_seqlens_k_ptr, o_ptr, lse_ptr, scale,
+    stride_qm, stride_qh, stride_qd, stride_kn, stride_kh, stride_kd,
+    stride_vn, stride_vh, stride_vd, stride_om, stride_oh, stride_od,
+    batch, group, total_q: tl.int32, total_k: tl.int32, CAUSAL: tl.constexpr,
+    HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_D: tl.constexpr, INPUT_PRECISION: tl.constexpr,
+):  # fmt: skip
     # --8<-- [start:offsets]
     # Sequence i owns the blocks from cu_seqlens_q[i] // BLOCK_M + i on: which is ours?
     # --8<-- [line:find]
@@ -82,131 +97,58 @@ def attention_kernel(
     lse_ptr += head * total_q + first_q
     # --8<-- [end:offsets]
 
-    # --8<-- [start:setup]
     offs_m = (start_m + tl.arange(0, BLOCK_M)).to(tl.int64)
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
-    # --8<-- [line:load_q]
-    q = tl.load(
-        q_ptr + offs_m[:, None] * stride_qm + offs_d[None, :] * stride_qd,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-        other=0.0,
-    )  # [BLOCK_M, BLOCK_D]
-    # --8<-- [line:initialise]
+    mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)
+    q_ptrs = q_ptr + offs_m[:, None] * stride_qm + offs_d[None, :] * stride_qd
+    q = tl.load(q_ptrs, mask=mask_m, other=0.0)  # [BLOCK_M, BLOCK_D]
     m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
     l_i = tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
-    # --8<-- [end:setup]
 
-    # --8<-- [start:loop]
-    # Stage 0, off the band: tiles that every row of the block sees whole, no mask.
-    # Stage 1, on the band: tiles that the diagonal or the end of the keys cuts.
     full, last = seq_k, seq_k
     if CAUSAL:
-        # --8<-- [line:full]
         full = tl.minimum(tl.maximum(start_m + 1 + seq_k - seq_q, 0), seq_k)
-        # --8<-- [line:last]
         last = tl.minimum(tl.maximum(start_m + BLOCK_M + seq_k - seq_q, 0), seq_k)
     full = full // BLOCK_N * BLOCK_N
-    for ON_BAND in tl.static_range(2):
-        first, end = (full, last) if ON_BAND else (0, full)
-        # --8<-- [line:inner]
-        for start_n in range(first, end, BLOCK_N):
-            offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
-            mask_n = (offs_n[:, None] < seq_k) & (offs_d[None, :] < HEAD_DIM)
-            # --8<-- [line:load_kv]
-            k = tl.load(
-                k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd,
-                mask=mask_n,
-                other=0.0,
-            )  # [BLOCK_N, BLOCK_D]
-            v = tl.load(
-                v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd,
-                mask=mask_n,
-                other=0.0,
-            )  # [BLOCK_N, BLOCK_D]
+    # Off the band: tiles that every row of the block sees whole, no mask.
+    m_i, l_i, acc = attend(
+        m_i, l_i, acc, q, k_ptr, v_ptr, stride_kn, stride_kd, stride_vn, stride_vd,
+        scale, offs_m, offs_d, seq_q, seq_k, 0, full,
+        HEAD_DIM, BLOCK_N, INPUT_PRECISION, CAUSAL, ON_BAND=False,
+    )  # fmt: skip
+    # On the band: tiles that the diagonal or the end of the keys cuts.
+    m_i, l_i, acc = attend(
+        m_i, l_i, acc, q, k_ptr, v_ptr, stride_kn, stride_kd, stride_vn, stride_vd,
+        scale, offs_m, offs_d, seq_q, seq_k, full, last,
+        HEAD_DIM, BLOCK_N, INPUT_PRECISION, CAUSAL, ON_BAND=True,
+    )  # fmt: skip
 
-            # --8<-- [line:scores]
-            s = tl.dot(q, k.T, input_precision=INPUT_PRECISION) * scale
-            # --8<-- [line:mask]
-            if ON_BAND:
-                seen = offs_n[None, :] < seq_k
-                if CAUSAL:
-                    seen &= offs_n[None, :] <= offs_m[:, None] + seq_k - seq_q
-                s = tl.where(seen, s, float("-inf"))  # [BLOCK_M, BLOCK_N]
-
-            # --8<-- [line:max]
-            m_new = tl.maximum(m_i, tl.max(s, axis=1))
-            # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
-            shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-            # --8<-- [line:weights]
-            p = tl.exp(s - shift[:, None])
-            # --8<-- [line:sum]
-            alpha = tl.exp(m_i - shift)
-            l_i = l_i * alpha + tl.sum(p, axis=1)
-            # --8<-- [line:output]
-            acc = acc * alpha[:, None]
-            acc = tl.dot(p.to(v.dtype), v, acc, input_precision=INPUT_PRECISION)
-            m_i = m_new
-    # --8<-- [end:loop]
-
-    # --8<-- [start:finish]
     # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
-    # --8<-- [line:divide]
     o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
-    # --8<-- [line:lse]
     lse = m_i + tl.log(l_i)
-    # --8<-- [line:store]
-    tl.store(
-        o_ptr + offs_m[:, None] * stride_om + offs_d[None, :] * stride_od,
-        o,
-        mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),
-    )
+    o_ptrs = o_ptr + offs_m[:, None] * stride_om + offs_d[None, :] * stride_od
+    tl.store(o_ptrs, o, mask=mask_m)
     tl.store(lse_ptr + offs_m, lse, mask=offs_m < seq_q)
-    # --8<-- [end:finish]
 
 
 # --8<-- [end:kernel]
 
 
 # --8<-- [start:checks]
-MAX_SEQ = 2**31 - 256  # so that a block beyond the end is counted in 32 bits
-
-
-def check(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor,
-) -> None:
+def check(q, k, v, cu_seqlens_q, cu_seqlens_k) -> None:
     """Raise a ValueError that names the tensor that the kernel cannot take."""
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 3:
-            raise ValueError(
-                f"{name} has {x.ndim} dimensions; it must have 3: "
-                "[total, heads, head_dim]"
-            )
-        if len(x) > MAX_SEQ:
-            raise ValueError(f"{name} has total {len(x)}; it must be up to {MAX_SEQ}")
+            raise ValueError(f"{name} has {x.ndim} dimensions; it must have 3")
         if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(
-                f"{name} is {x.dtype}; it must be float16, bfloat16 or float32"
-            )
-        if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is bfloat16, whose bit patterns the interpreter multiplies; "
-                "it must be float16 or float32, or TRITON_INTERPRET unset"
-            )
-        if not x.is_cuda and not triton.knobs.runtime.interpret:
-            raise ValueError(
-                f"{name} is on {x.device}; it must be on a GPU, or set "
-                "TRITON_INTERPRET=1"
-            )
+            raise ValueError(f"{name} is {x.dtype}; it must be float16/32 or bfloat16")
         if (x.dtype, x.device) != (q.dtype, q.device):
-            raise ValueError(
-                f"{name} is {x.dtype} on {x.device}; it must be as q: "
-                f"{q.dtype} on {q.device}"
-            )
+            as_q = f"{q.dtype} on {q.device}, as q"
+            raise ValueError(f"{name} is {x.dtype} on {x.device}; it must be {as_q}")
+        if torch.is_grad_enabled() and x.requires_grad:
+            lost = "requires a gradient, which this forward pass would lose"
+            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
     _, heads, head_dim = q.shape
     if not 1 <= head_dim <= 256:
         raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
@@ -219,20 +161,10 @@ def check(
     if v.shape != k.shape:
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
     for name, x in (("cu_seqlens_q", cu_seqlens_q), ("cu_seqlens_k", cu_seqlens_k)):
-        if x.ndim != 1 or not len(x) or not x.is_contiguous():
-            raise ValueError(
-                f"{name} has shape {list(x.shape)}; it must be [batch + 1], contiguous"
-            )
-        if (x.dtype, x.device) != (torch.int32, q.device):
-            raise ValueError(
-                f"{name} is {x.dtype} on {x.device}; it must be torch.int32 "
-                f"on {q.device}"
-            )
-    if len(cu_seqlens_q) != len(cu_seqlens_k):
-        raise ValueError(
-            f"cu_seqlens_k has {len(cu_seqlens_k)} values; it must have as many as "
-            f"cu_seqlens_q: {len(cu_seqlens_q)}"
-        )
+        got = f"{x.dtype} {list(x.shape)} on {x.device}"
+        right = f"torch.int32 [{max(1, cu_seqlens_q.numel())}] on {q.device}"
+        if got != right or not x.is_contiguous():
+            raise ValueError(f"{name} is {got}; it must be {right}, contiguous")
 
 
 # --8<-- [end:checks]
@@ -240,71 +172,48 @@ def check(
 
 # --8<-- [start:launch]
 def attention(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    cu_seqlens_q: torch.Tensor,
-    cu_seqlens_k: torch.Tensor,
-    *,
-    causal: bool = False,
-    scale: float | None = None,
-    input_precision: str = "ieee",
-    block_m: int = 64,
-    block_n: int = 32,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+    cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, *, causal: bool = False,
+    scale: float | None = None, input_precision: str = "ieee",
+    block_m: int = 64, block_n: int = 32,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """softmax(q k^T * scale) v and the logsumexp of its scores, for each sequence.
 
     Sequence i is q[cu_seqlens_q[i] : cu_seqlens_q[i + 1]] with the keys and values
     between cu_seqlens_k[i] and cu_seqlens_k[i + 1].
 
     Args:
-        q: [total_q, heads, head_dim], float16, bfloat16 or float32, any strides,
-            on a GPU (or on the CPU under TRITON_INTERPRET=1, without bfloat16).
-            heads: at most 65535; head_dim: 1 to 256; total_q, and total_k below: at
-            most 2^31 - 256.
+        q: [total_q, heads, head_dim], float16, bfloat16 or float32, on a GPU, any
+            strides; head_dim from 1 to 256, heads up to 65535.
         k: [total_k, kv_heads, head_dim], dtype and device of q, any strides.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
-        v: shape of k, dtype and device of q, any strides.
+        v: as k.
         cu_seqlens_q: [batch + 1], int32, contiguous, device of q: where each sequence
             begins, from 0 on, never falling; the last value is where the last one
             ends. The values are not checked, for that would wait for the GPU: wrong
             ones give wrong rows, but no access outside the tensors.
         cu_seqlens_k: the same for k and v.
         causal: query i of a sequence sees its key j only if j <= i + seq_k - seq_q, in
-            the lengths of the sequence: its last query sees all its keys.
+            the lengths of the sequence.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
-        input_precision: of float32 products: "ieee", or "tf32" (faster, 10 bits of
-            fraction). Without effect on the other dtypes.
-        block_m: rows of q per program, a power of two from 16 to 128.
-        block_n: rows of k and v per step, a power of two from 16 to 128.
+        input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
+        block_m: queries of a program, a power of two from 16 to 128.
+        block_n: keys of a step, a power of two from 16 to 128.
 
     Returns:
-        o: [total_q, heads, head_dim], dtype of q, contiguous, without a gradient.
-        lse: [heads, total_q], float32, natural logarithm.
+        o: as q, in its layout, and lse: [heads, total_q], float32, natural logarithm.
         A row that sees no key, or only scores of -inf, has o = 0 and lse = -inf. So
         have the rows behind the last sequence.
 
     Raises:
-        ValueError: an argument is not one of the above.
-        triton.OutOfResources: the tiles do not fit into shared memory.
+        ValueError: a tensor is not one of the above, or requires a gradient.
 
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
     check(q, k, v, cu_seqlens_q, cu_seqlens_k)
     (total_q, heads, head_dim), (total_k, kv_heads, _) = q.shape, k.shape
     batch = len(cu_seqlens_q) - 1
-    scale = head_dim**-0.5 if scale is None else float(scale)
-    if not abs(scale) <= torch.finfo(torch.float32).max:
-        raise ValueError(f"scale is {scale}; it must be finite in float32")
-    if input_precision not in ("ieee", "tf32"):
-        raise ValueError(
-            f"input_precision is {input_precision!r}; it must be 'ieee' or 'tf32'"
-        )
-    for name, block in (("block_m", block_m), ("block_n", block_n)):
-        if block not in (16, 32, 64, 128):
-            raise ValueError(f"{name} is {block}; it must be 16, 32, 64 or 128")
-
-    o = torch.empty((total_q, heads, head_dim), dtype=q.dtype, device=q.device)
+    o = torch.empty_like(q)
     lse = torch.empty((heads, total_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0:
         return o, lse
@@ -313,36 +222,22 @@ def attention(
     blocks = total_q // block_m + batch + 1
     with torch.cuda.device_of(q):
         attention_kernel[(blocks, heads)](
-            q,
-            k,
-            v,
-            cu_seqlens_q,
-            cu_seqlens_k,
-            o,
-            lse,
-            scale,
-            *q.stride(),
-            *k.stride(),
-            *v.stride(),
-            *o.stride(),
-            batch,
-            heads // kv_heads,
-            total_q,
-            total_k,
-            HEAD_DIM=head_dim,
-            BLOCK_M=block_m,
-            BLOCK_N=block_n,
+            q, k, v, cu_seqlens_q, cu_seqlens_k, o, lse,
+            head_dim**-0.5 if scale is None else scale,
+            *q.stride(), *k.stride(), *v.stride(), *o.stride(),
+            batch, heads // kv_heads, total_q, total_k,
+            HEAD_DIM=head_dim, BLOCK_M=block_m, BLOCK_N=block_n,
             BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
-            INPUT_PRECISION=input_precision,
-            CAUSAL=causal,
+            INPUT_PRECISION=input_precision, CAUSAL=causal,
             num_warps=4 if block_m * head_dim <= 2**14 else 8,
             num_stages=2,
             enable_fp_fusion=False,  # s has the rounding that m_new has
-        )
+        )  # fmt: skip
     return o, lse
 
 
 # --8<-- [end:launch]
+
 
 # --8<-- [start:demo]
 if __name__ == "__main__":

@@ -33,7 +33,6 @@ def softmax_kernel(
     x_ptr,
     y_ptr,
     word_ptr,
-    ticket_ptr,
     stride_xr,
     stride_xc,
     stride_yr,
@@ -47,6 +46,7 @@ def softmax_kernel(
 ):
     # --8<-- [start:ticket]
     # Chunks are handed out in the order in which programs start.
+    ticket_ptr = word_ptr + tl.num_programs(0)
     # --8<-- [line:ticket]
     ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed").to(tl.int32)
     row = (ticket // chunks).to(tl.int64)
@@ -62,13 +62,9 @@ def softmax_kernel(
     tile_m = tl.full((BLOCK_COLS,), float("-inf"), COMPUTE)
     for start in tl.range(0, CHUNK_COLS, BLOCK_COLS, loop_unroll_factor=4):
         mask = start + offs < size
+        x_ptrs = x_ptr + (start + offs) * stride_xc
         # --8<-- [line:keep]
-        x = tl.load(
-            x_ptr + (start + offs) * stride_xc,
-            mask,
-            other=float("-inf"),
-            eviction_policy="evict_last",
-        )
+        x = tl.load(x_ptrs, mask, other=float("-inf"), eviction_policy="evict_last")
         tile_m = tl.maximum(tile_m, x.to(COMPUTE))
     # --8<-- [line:max]
     m_i = tl.max(tile_m, axis=0)
@@ -99,11 +95,9 @@ def softmax_kernel(
         missing = True
         # --8<-- [line:wait]
         while missing:
-            tl.debug_barrier()
             words = tl.load(words_ptr, offs_k < chunks, other=1, volatile=True)
             missing = tl.max((words == 0).to(tl.int32), axis=0) > 0
-        # All are there: now every thread reads them.
-        tl.debug_barrier()
+        # All are there, but not every thread has seen them: so all look again.
         words = tl.load(words_ptr, offs_k < chunks, other=0, volatile=True)
         m_k, l_k = from_word(words)
         m_k = tl.where(offs_k < chunks, m_k, float("-inf"))
@@ -116,13 +110,9 @@ def softmax_kernel(
     scale = 1.0 / l_i
     for start in tl.range(0, CHUNK_COLS, BLOCK_COLS, loop_unroll_factor=4):
         mask = start + offs < size
+        x_ptrs = x_ptr + (start + offs) * stride_xc
         # --8<-- [line:evict]
-        x = tl.load(
-            x_ptr + (start + offs) * stride_xc,
-            mask,
-            other=float("-inf"),
-            eviction_policy="evict_first",
-        )
+        x = tl.load(x_ptrs, mask, other=float("-inf"), eviction_policy="evict_first")
         # --8<-- [line:output]
         y = tl.exp2((x.to(COMPUTE) - m_i) * 1.4426950408889634) * scale
         # --8<-- [line:stream]
@@ -204,14 +194,7 @@ def softmax(
     words = torch.zeros(rows * chunks + 1, dtype=torch.int64, device=x.device)
     with torch.cuda.device_of(x):
         softmax_kernel[(rows * chunks,)](
-            x,
-            y,
-            words,
-            words[rows * chunks :],
-            *x.stride(),
-            *y.stride(),
-            cols,
-            chunks,
+            *(x, y, words, *x.stride(), *y.stride(), cols, chunks),
             COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
             BLOCK_CHUNKS=triton.next_power_of_2(chunks),
             CHUNK_COLS=chunk_cols,

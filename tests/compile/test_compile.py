@@ -9,79 +9,92 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
+from benchmarks import calls
+from verified_docs import layout
+
 ROOT = Path(__file__).parents[2]
 DTYPES = ["torch.float16", "torch.bfloat16", "torch.float32", "torch.float64"]
-SNIPPETS = sorted(
-    path.relative_to(ROOT / "snippets").as_posix()
-    for path in (ROOT / "snippets").rglob("*.py")
-    if "@triton.jit" in path.read_text(encoding="utf-8")
-)
+SNIPPETS = [
+    name
+    for name in layout.names(ROOT)
+    if "@triton.jit" in (ROOT / layout.snippet_file(name)).read_text(encoding="utf-8")
+]
 
 # Loads, stores and atomics of memory that other launches see too.
 ACCESS = re.compile(r"\b(?:ld|st|atom|red)[.\w:]*\.global|\bcp\.async\.c[ag]\b")
 
-
-def cross_compile(
-    *paths: Path, cache: Path = ROOT / ".cache/triton"
-) -> dict[str, dict[str, list[str] | str]]:
-    """What cross_compile.py says of these files, in a process of its own.
-
-    What the compiler makes, it leaves in `cache`.
-    """
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    environment["TRITON_CACHE_DIR"] = str(cache)
-    program = Path(__file__).with_name("cross_compile.py")
-    done = subprocess.run(
-        [sys.executable, program, *paths],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+Kernels = dict[str, list[tuple[str, str]] | str]
+Compiler = Callable[[Path], Kernels]
 
 
 @pytest.fixture(scope="session")
-def compiled() -> dict[str, dict[str, list[str] | str]]:
-    """All snippets, in one go: most of the time goes into importing torch."""
-    return cross_compile(*(ROOT / "snippets" / name for name in SNIPPETS))
+def compiler() -> Iterator[Compiler]:
+    """compiler.py in a process of its own, which compiles each file once."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    environment["PYTHONPATH"] = str(ROOT)
+    environment["TRITON_CACHE_DIR"] = str(ROOT / ".cache/triton")
+    with subprocess.Popen(
+        [sys.executable, Path(__file__).with_name("compiler.py")],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        @cache
+        def compiled(path: Path) -> Kernels:
+            print(path, file=process.stdin, flush=True)
+            return json.loads(process.stdout.readline())
+
+        yield compiled
+        process.stdin.close()
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS)
-def test_compiles(snippet: str, compiled: dict) -> None:
-    kernels = compiled[str(ROOT / "snippets" / snippet)]
-    assert list(kernels) == (DTYPES[:3] if "attention" in snippet else DTYPES)
+def assembly(compiler: Compiler, name: str) -> list[tuple[str, str]]:
+    """The kernels of a snippet, of all dtypes, with their assembly."""
+    found = compiler(ROOT / layout.snippet_file(name)).values()
+    return [kernel for launched in found for kernel in launched]
+
+
+@pytest.mark.parametrize("name", SNIPPETS)
+def test_compiles(name: str, compiler: Compiler) -> None:
+    assert calls.known(ROOT / layout.SNIPPETS, name), (
+        f"nobody knows how to call {name}: its function is not softmax(x) or "
+        "attention(q, k, v), so benchmarks/calls.py must say how"
+    )
+    kernels = compiler(ROOT / layout.snippet_file(name))
+    assert list(kernels) == (DTYPES[:3] if "attention" in name else DTYPES)
     for dtype, launched in kernels.items():
         assert isinstance(launched, list), f"{dtype}: {launched}"
         assert launched, f"{dtype}: no kernel was launched"
 
 
-def test_an_error_of_the_compiler_is_seen(tmp_path: Path) -> None:
+def test_an_error_of_the_compiler_is_seen(compiler: Compiler, tmp_path: Path) -> None:
     text = (ROOT / "snippets/softmax/online.py").read_text(encoding="utf-8")
     old = 'm_i = tl.full((), float("-inf"), COMPUTE)'
     assert old in text
-    path = tmp_path / "changes_type.py"
+    path = tmp_path / "softmax/online.py"
+    path.parent.mkdir()
     path.write_text(text.replace(old, "m_i = -1000000"), encoding="utf-8")
-    for launched in cross_compile(path)[str(path)].values():
+    for launched in compiler(path).values():
         assert "m_i" in launched
         assert "type" in launched
 
 
 @pytest.mark.parametrize("name", ["flash2_causal", "flash2_window", "varlen"])
 def test_scores_are_rounded_before_the_maximum_is_subtracted(
-    name: str, tmp_path: Path
+    name: str, compiler: Compiler
 ) -> None:
     # A fused multiply-add would not: see "What the fused instruction rounds".
-    cross_compile(ROOT / f"snippets/attention/{name}.py", cache=tmp_path)
-    assembly = list(tmp_path.rglob("*.ptx"))
-    assert len(assembly) >= 3  # one for each dtype
-    for path in assembly:
-        text = path.read_text(encoding="utf-8")
+    kernels = assembly(compiler, f"attention/{name}.py")
+    assert len(kernels) >= 3  # one for each dtype
+    for _, text in kernels:
         made = {
             result: (operation, first)
             for operation, result, first in re.findall(
@@ -98,20 +111,17 @@ def test_scores_are_rounded_before_the_maximum_is_subtracted(
 
 @pytest.mark.parametrize("name", ["split_kv", "paged_kv"])
 def test_nothing_is_read_before_the_launch_before_has_ended(
-    name: str, tmp_path: Path
+    name: str, compiler: Compiler
 ) -> None:
-    cross_compile(ROOT / f"snippets/attention/{name}.py", cache=tmp_path)
-    assembly = list(tmp_path.rglob("*.ptx"))
-    assert {path.stem for path in assembly} == {"attention_kernel", "merge_kernel"}
-    for path in assembly:
-        start, wait, rest = path.read_text(encoding="utf-8").partition(
-            "griddepcontrol.wait"
-        )
+    kernels = assembly(compiler, f"attention/{name}.py")
+    assert {kernel for kernel, _ in kernels} == {"attention_kernel", "merge_kernel"}
+    for kernel, text in kernels:
+        start, wait, rest = text.partition("griddepcontrol.wait")
         assert wait
         assert ACCESS.search(rest)
         assert not ACCESS.search(start)
         # A prefetch is a hint: it shows nothing to the program.
-        keys_are_known = (name, path.stem) == ("split_kv", "attention_kernel")
+        keys_are_known = (name, kernel) == ("split_kv", "attention_kernel")
         _, release, ahead = start.partition("griddepcontrol.launch_dependents")
         assert release
         assert ("prefetch.global.L2" in ahead) == keys_are_known

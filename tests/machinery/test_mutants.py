@@ -1,20 +1,27 @@
 """The judge of mutants, on a tree with one snippet."""
 
+import json
+import re
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.mutants import Mutant, caught_by
-from tests.mutants.runner import Survived, Tree
+from tests.mutants import Mutant
+from tests.mutants.judge import judge
+from tests.mutants.server import Server
+from tests.mutants.verdicts import RECORD, Verdicts
 
+SNIPPET = "part/double.py"
+TEST = "tests/snippets/part/test_double.py"
 FILES = {
-    "pyproject.toml": """
-        [tool.pytest.ini_options]
-        addopts = ["--import-mode=importlib"]
-        pythonpath = ["."]
-        markers = ["demo: left out"]
+    "pytest.ini": """
+        [pytest]
+        addopts = --import-mode=importlib
+        pythonpath = .
+        markers = demo: left out
         """,
     "snippets/part/double.py": """
         import time
@@ -24,12 +31,9 @@ FILES = {
                 time.sleep(0)
             return 2 * x
         """,
-    "tests/snippets/part/test_double.py": """
-        import pytest
+    TEST: """
         from snippets.part import double
-
-        class InterpreterError(Exception):
-            pass
+        from tests.harness.helper import InterpreterError
 
         def test_of_three():
             try:
@@ -38,154 +42,173 @@ FILES = {
                 raise InterpreterError from error
             assert found == 6
         """,
+    "tests/__init__.py": "",
+    "tests/harness/helper.py": """
+        class InterpreterError(Exception):
+            pass
+        """,
+    "tests/mutants/judge.py": "# the judge\n",
     "tests/conftest.py": """
         from hypothesis import settings
 
         settings.register_profile("mutant")
         """,
 }
+BUG = Mutant("2 * x", "3 * x", "bug")
 
 
-def write(root: Path, files: dict[str, str]) -> None:
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("\n        ", "\n").lstrip("\n"))
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("root")
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Iterator[Tree]:
-    write(tmp_path / "root", FILES)
-    with closing(Tree(tmp_path / "root", tmp_path / "copy", seconds=30)) as tree:
-        yield tree
+def root(folder: Path) -> Path:
+    shutil.rmtree(folder)
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text.replace("\n        ", "\n").lstrip("\n"))
+    return folder
 
 
-def caught(tree: Tree, old: str, new: str, **options: object) -> None:
-    verdict = tree.demand_caught("part/double.py", Mutant(old, new, "bug", **options))
-    assert verdict.failed == "test_of_three"
+@pytest.fixture(scope="module")
+def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with closing(Server(folder, tmp_path_factory.mktemp("bugs"), 60)) as server:
+        yield server
 
 
-def append(tree: Tree, test: str) -> None:
-    with (tree.folder / "tests/snippets/part/test_double.py").open("a") as file:
-        file.write(test.replace("\n        ", "\n"))
+def judged(root: Path, server: Server, *mutants: Mutant, hint: str = "") -> list[str]:
+    """What is wrong with the mutants, or else the tests that caught them."""
+    caught, faults = judge(root, SNIPPET, dict.fromkeys(mutants, hint), server.run)
+    return faults or list(caught.values())
 
 
-def test_a_bug_that_the_tests_see_is_caught(tree: Tree) -> None:
-    caught(tree, "2 * x", "3 * x")
-
-
-def test_the_copy_is_whole_again_and_the_original_untouched(tree: Tree) -> None:
-    caught(tree, "2 * x", "3 * x")
-    for folder in (tree.folder, tree.root):
-        assert "2 * x" in (folder / "snippets/part/double.py").read_text()
-    caught(tree, "2 * x", "x")
-
-
-def test_a_bug_that_the_tests_miss_survives(tree: Tree) -> None:
-    with pytest.raises(Survived, match=r"tests of .*test_double.py pass nevertheless"):
-        caught(tree, "2 * x", "x + x")
-
-
-def test_a_mutant_that_is_no_python_is_not_caught(tree: Tree) -> None:
-    with pytest.raises(Survived, match=r"(?s)cannot be run.*SyntaxError"):
-        caught(tree, "2 * x", "2 *")
-
-
-def test_a_mutant_that_does_not_compile_counts_only_if_said(tree: Tree) -> None:
-    with pytest.raises(Survived, match=r"does not compile .*InterpreterError"):
-        caught(tree, "2 * x", "2 * x + None")
-    caught(tree, "2 * x", "2 * x + None", may_not_compile=True)
-
-
-def test_one_test_that_sees_the_bug_is_enough(tree: Tree) -> None:
-    append(
-        tree,
-        """
-        def test_refuses_to_compile():  # its name puts it first
-            if double.double(3) != 6:
-                raise InterpreterError
-        """,
-    )
-    caught(tree, "2 * x", "3 * x")
-
-
-def test_what_the_tests_share_may_import_the_snippet(tree: Tree) -> None:
-    shared = "from snippets.part import double\n"
-    (tree.folder / "tests/snippets/part/shared.py").write_text(shared)
-    path = tree.folder / "tests/snippets/part/test_double.py"
-    old, new = "from snippets.part import", "from tests.snippets.part.shared import"
+def change(root: Path, name: str, old: str, new: str) -> None:
+    path = root / name
     path.write_text(path.read_text().replace(old, new))
-    caught(tree, "2 * x", "3 * x")
-    caught(tree, "2 * x", "x")
 
 
-def test_fixtures_that_cannot_be_imported_catch_nothing(tree: Tree) -> None:
-    (tree.folder / "tests/conftest.py").write_text("import nowhere\n")
-    for _ in range(2):
-        with pytest.raises(Survived, match=r"(?s)cannot be run.*nowhere"):
-            caught(tree, "2 * x", "3 * x")
+def test_each_bug_that_the_tests_see_is_caught_and_no_file_changes(
+    root: Path, server: Server
+) -> None:
+    right = (root / "snippets" / SNIPPET).read_text()
+    mutants = BUG, Mutant("2 * x", "x", "other"), Mutant("2 - 1", "0", "none")
+    caught, (fault,) = judge(root, SNIPPET, dict.fromkeys(mutants, ""), server.run)
+    assert caught == dict.fromkeys(mutants[:2], "test_of_three")
+    assert fault == "part/double.py, 'none': the tests pass nevertheless"
+    assert (root / "snippets" / SNIPPET).read_text() == right
 
 
-def test_a_mutant_that_never_ends_is_killed(tree: Tree) -> None:
-    tree.seconds = 3
-    with pytest.raises(Survived, match="still ran after 3 s"):
-        caught(tree, "time.sleep(0)", "time.sleep(1000)")
+@pytest.mark.parametrize(
+    ("new", "fault"),
+    [
+        ("x + x", "the tests pass nevertheless"),
+        ("2 *", r"cannot be run.*SyntaxError"),
+        ("2 * x + None", "test_of_three .* does not compile.*InterpreterError"),
+        ("__import__('os')._exit(1)", "cannot be run: the process ended"),
+    ],
+)
+def test_what_does_not_count_as_caught(
+    new: str, fault: str, root: Path, server: Server
+) -> None:
+    (found,) = judged(root, server, Mutant("2 * x", new, "bug"))
+    assert re.search(fault, found, re.DOTALL)
 
 
-def test_a_mutant_that_ends_the_process_is_not_caught(tree: Tree) -> None:
-    with pytest.raises(Survived, match="cannot be run"):
-        caught(tree, "return 2 * x", "import os; os._exit(1)")
+def test_a_mutant_that_does_not_compile_counts_if_said_or_if_another_test_sees_it(
+    root: Path, server: Server
+) -> None:
+    bug = Mutant("2 * x", "2 * x + None", "bug", may_not_compile=True)
+    assert judged(root, server, bug) == ["test_of_three"]
+    first = (
+        "def test_refuses():\n    if double.double(3) != 6: raise InterpreterError\n"
+    )
+    change(root, TEST, "def test_of", f"{first}\ndef test_of")
+    assert judged(root, server, BUG) == ["test_of_three"]
 
 
-def test_a_test_that_fails_anyway_catches_nothing(tree: Tree) -> None:
-    path = tree.folder / "tests/snippets/part/test_double.py"
-    path.write_text(path.read_text().replace("== 6", "== 7"))
-    with pytest.raises(Survived, match=r"(?s)fails without any mutant.*found == 7"):
-        caught(tree, "2 * x", "3 * x")
+def test_a_mutant_that_never_ends_is_killed(root: Path, tmp_path: Path) -> None:
+    with closing(Server(root, tmp_path, seconds=3)) as server:
+        bug = Mutant("time.sleep(0)", "time.sleep(1000)", "bug")
+        (fault,) = judged(root, server, bug)
+    assert fault.endswith("'bug': the tests take too long")
+
+
+def test_a_test_that_fails_anyway_catches_nothing(root: Path, server: Server) -> None:
+    change(root, TEST, "== 6", "== 7")
+    (fault,) = judged(root, server, BUG)
+    assert "test_of_three fails without any mutant" in fault
+    assert "found == 7" in fault
+
+
+def test_fixtures_that_cannot_be_imported_catch_nothing(
+    root: Path, tmp_path: Path
+) -> None:
+    (root / "tests/conftest.py").write_text("import nowhere\n")
+    with closing(Server(root, tmp_path, seconds=60)) as server:
+        (fault,) = judged(root, server, BUG)
+    assert "cannot be run: pytest cannot start" in fault
+
+
+def test_what_caught_it_before_is_tried_first(root: Path, server: Server) -> None:
+    more = "def test_of_two():\n    assert double.double(2) == 4\n"
+    change(root, TEST, "def test_of", f"{more}\ndef test_of")
+    for hint in ("test_of_three", "test_of_two"):
+        assert judged(root, server, BUG, hint=hint) == [hint]
+    assert judged(root, server, BUG, hint="test_that_is_gone") == ["test_of_two"]
 
 
 @pytest.mark.parametrize(
     ("mutant", "reason"),
     [
-        (Mutant("4 * x", "x", "bug"), "occurs 0 times, not 1"),
+        (Mutant("4 * x", "x", "bug"), "'bug': '4 . x' occurs 0 times, not 1"),
         (Mutant("2", "3", "bug"), "occurs 2 times, not 1"),
         (Mutant("2 * x", "x", "bug", count=2), "occurs 1 times, not 2"),
         (Mutant("2 * x", "2 * x", "bug"), "the same text"),
     ],
 )
-def test_a_mutation_that_does_not_fit_is_an_error(
-    tree: Tree, mutant: Mutant, reason: str
-) -> None:
+def test_a_mutation_that_does_not_fit_is_an_error(mutant: Mutant, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
-        tree.demand_caught("part/double.py", mutant)
+        mutant.apply(FILES["snippets/part/double.py"])
 
 
-def test_what_caught_it_before_is_tried_first(tree: Tree) -> None:
-    append(
-        tree,
-        """
-        def test_of_four():
-            assert double.double(4) == 8
-        """,
-    )
-    bug = Mutant("2 * x", "3 * x", "bug")
-    for test in ("test_of_three", "test_of_four"):
-        tree.caught_by = {"part/double.py": {"bug": test}}
-        assert tree.demand_caught("part/double.py", bug).failed == test
-    tree.caught_by = {"part/double.py": {"bug": "test_that_is_gone"}}
-    assert tree.demand_caught("part/double.py", bug).failed
+# The record.
 
 
-def test_what_is_learnt_is_added_to_what_is_known(tmp_path: Path) -> None:
-    file = tmp_path / "caught_by.json"
-    listed = {"a.py": ["bug", "other"], "b.py": ["bug"]}
-    assert caught_by.read(file) == {}
-    caught_by.write({"a.py": {"bug": "test_x", "other": "test_y"}}, listed, file)
-    found = {"a.py": {"bug": "test_z"}, "b.py": {"bug": "test_x"}}
-    caught_by.write(found, listed, file)
-    assert caught_by.read(file) == {
-        "a.py": {"bug": "test_z", "other": "test_y"},
-        "b.py": {"bug": "test_x"},
-    }
-    caught_by.write({}, {"a.py": ["other", "new"]}, file)
-    assert caught_by.read(file) == {"a.py": {"other": "test_y"}}
+def test_a_verdict_is_fresh_until_something_that_it_depends_on_changes(
+    root: Path,
+) -> None:
+    assert not Verdicts(root, SNIPPET).fresh(BUG)
+    Verdicts(root, SNIPPET).save({BUG: "test_of_three"})
+    for name in FILES:
+        assert Verdicts(root, SNIPPET).fresh(BUG)
+        right = (root / name).read_text()
+        (root / name).write_text(f"{right}\n")
+        found = Verdicts(root, SNIPPET)
+        assert not found.fresh(BUG), name
+        assert found.hint(BUG) == "test_of_three"
+        (root / name).write_text(right)
+
+
+def test_a_verdict_is_of_one_mutant(root: Path) -> None:
+    Verdicts(root, SNIPPET).save({BUG: "test_of_three"})
+    found = Verdicts(root, SNIPPET)
+    for other in (Mutant("2 * x", "4 * x", "bug"), Mutant("2 * x", "3 * x", "bugs")):
+        assert not found.fresh(other)
+    assert found.hint(Mutant("2 * x", "4 * x", "bug")) == "test_of_three"
+
+
+def test_what_changed_while_it_was_judged_is_not_recorded(root: Path) -> None:
+    verdicts = Verdicts(root, SNIPPET)
+    change(root, TEST, "== 6", "== 7")
+    verdicts.save({BUG: "test_of_three"})
+    assert not (root / RECORD).exists()
+
+
+def test_a_snippet_that_is_gone_leaves_the_record(root: Path) -> None:
+    Verdicts(root, SNIPPET).save({BUG: "test_of_three"})
+    (root / "snippets" / SNIPPET).rename(root / "snippets/part/twice.py")
+    (root / TEST).rename(root / "tests/snippets/part/test_twice.py")
+    Verdicts(root, "part/twice.py").save({})
+    assert [*json.loads((root / RECORD).read_text())["snippets"]] == ["part/twice.py"]

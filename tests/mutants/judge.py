@@ -55,7 +55,7 @@ def _fault(verdict: Verdict, mutant: Mutant) -> str:
         return "the tests pass nevertheless"
     if verdict.exit_code != pytest.ExitCode.TESTS_FAILED or not verdict.failed:
         return f"the tests cannot be run: {verdict.output}"
-    if verdict.does_not_compile and not mutant.may_not_compile:
+    if not verdict.compiles and not mutant.may_not_compile:
         return (
             f"{verdict.failed} fails only because the mutant does not compile; if that "
             f"is the point, say may_not_compile=True: {verdict.output}"

@@ -32,6 +32,7 @@ DOES_NOT_COMPILE = {
     "NameError",
     "SyntaxError",
 }
+SAID = 42  # how a process ends that has sent its verdict
 
 
 @dataclass(frozen=True)
@@ -61,19 +62,14 @@ class Verdict:
         exit_code: pytest's; None if it took too long.
         failed: the test that failed, relative to its module; "" if none did. One that
             fails only because the mutant does not compile, if there is no other.
-        exceptions: the types of the exception it raised and of its causes.
+        compiles: did it fail for another reason?
         output: how it failed, or why there are no tests.
     """
 
     exit_code: int | None
     failed: str = ""
-    exceptions: tuple[str, ...] = ()
+    compiles: bool = True
     output: str = ""
-
-    @property
-    def does_not_compile(self) -> list[str]:
-        """The exceptions that say so."""
-        return sorted(DOES_NOT_COMPILE.intersection(self.exceptions))
 
 
 class Server:
@@ -85,7 +81,7 @@ class Server:
         seconds: how long a run may take.
     """
 
-    def __init__(self, root: Path, folder: Path, seconds: float) -> None:
+    def __init__(self, root: Path, folder: Path, seconds: int) -> None:
         self._serving = root, folder, seconds
         self._pipe: Connection | None = None
 
@@ -111,7 +107,7 @@ class Server:
             self._pipe = None
 
 
-def serve(root: Path, folder: Path, seconds: float, runs: Connection) -> None:
+def serve(root: Path, folder: Path, seconds: int, runs: Connection) -> None:
     """Take a `Run`, give a `Verdict`, until the connection is closed."""
     import torch
 
@@ -144,48 +140,35 @@ def serve(root: Path, folder: Path, seconds: float, runs: Connection) -> None:
 
 
 class Forks:
-    """A pytest plugin: stops before the collection, and forks a process for each run."""
+    """A pytest plugin: before the collection, it forks a process for each run."""
 
-    def __init__(self, folder: Path, seconds: float, runs: Connection) -> None:
+    def __init__(self, folder: Path, seconds: int, runs: Connection) -> None:
         self._folder = folder
         self._seconds = seconds
         self._runs = runs
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self, session: pytest.Session) -> None:
-        """Only a forked process comes out of here."""
+        """Only a forked process comes out of here; after the last run, none does."""
         for path in sorted(Path("tests/snippets").glob("*/suite.py")):
             importlib.import_module(".".join(path.with_suffix("").parts))
-        for run in self._wanted():
-            receive, send = multiprocessing.Pipe(duplex=False)
-            process = os.fork()
-            if process:
-                send.close()
-                self._runs.send(self._verdict(process, receive))
-                continue
-            if run.module:
-                plant(run.module, run.text, self._folder)
-            session.config.pluginmanager.register(Fork(run, send))
-            session.config.args = list(run.nodeids)
-            return
-
-    def _wanted(self) -> Iterator[Run]:
-        """What to run; after the last, the process ends."""
-        while True:
-            try:
-                yield self._runs.recv()
-            except EOFError:
-                os._exit(0)
-
-    def _verdict(self, process: int, receive: Connection) -> Verdict:
-        """What a forked process says, or how it ended without a word."""
-        verdict = None
-        with receive, contextlib.suppress(EOFError):
-            verdict = receive.recv() if receive.poll(self._seconds) else Verdict(None)
-        if verdict:
-            os.kill(process, signal.SIGKILL)
-        _, status = os.waitpid(process, 0)
-        return verdict or Verdict(os.waitstatus_to_exitcode(status), output="it ended")
+        with contextlib.suppress(EOFError):
+            while run := self._runs.recv():
+                process = os.fork()
+                if not process:
+                    signal.alarm(self._seconds)
+                    if run.module:
+                        plant(run.module, run.text, self._folder)
+                    session.config.pluginmanager.register(Fork(run, self._runs))
+                    session.config.args = list(run.nodeids)
+                    return
+                # It says what it found, or ends without a word.
+                ended = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+                if ended == -signal.SIGALRM:
+                    self._runs.send(Verdict(None))
+                elif ended != SAID:
+                    self._runs.send(Verdict(ended, output="the process ended"))
+        os._exit(0)
 
 
 def plant(module: str, text: str, folder: Path) -> None:
@@ -209,9 +192,9 @@ def plant(module: str, text: str, folder: Path) -> None:
 class Fork:
     """A pytest plugin: soon the test that catches the mutant, and how it fails."""
 
-    def __init__(self, run: Run, send: Connection) -> None:
+    def __init__(self, run: Run, runs: Connection) -> None:
         self._run = run
-        self._send = send
+        self._runs = runs
         self._found = Verdict(None)
 
     @pytest.hookimpl(trylast=True)
@@ -235,21 +218,22 @@ class Fork:
         found = Verdict(
             exit_code=None,
             failed=node.nodeid.partition("::")[2] if hasattr(node, "runtest") else "",
-            exceptions=tuple(type(e).__name__ for e in _causes(error)),
-            output="".join(traceback.format_exception(error)),
+            compiles=DOES_NOT_COMPILE.isdisjoint(
+                type(e).__name__ for e in _causes(error)
+            ),
+            output="".join(traceback.format_exception(error, limit=-2)),
         )
         if not self._found.failed:
             self._found = found
-        if found.failed and (self._run.may_not_compile or not found.does_not_compile):
+        if found.failed and (self._run.may_not_compile or found.compiles):
             self._found = found
             self.pytest_sessionfinish(pytest.ExitCode.TESTS_FAILED)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, exitstatus: int) -> None:
         """Say what was found, and end the process without further ado."""
-        self._send.send(replace(self._found, exit_code=int(exitstatus)))
-        self._send.close()
-        os._exit(0)
+        self._runs.send(replace(self._found, exit_code=int(exitstatus)))
+        os._exit(SAID)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

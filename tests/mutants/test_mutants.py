@@ -56,9 +56,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize(("snippet", "mutants"), tables().items(), ids=str)
-def test_are_caught(snippet: str, mutants: list[Mutant], server: Server) -> None:
-    verdicts = Verdicts(ROOT, snippet)
+TABLES = tables()
+
+
+@pytest.mark.parametrize("snippet", TABLES)
+def test_are_caught(snippet: str, server: Server) -> None:
+    mutants, verdicts = TABLES[snippet], Verdicts(ROOT, snippet)
     due = [m for m in mutants if os.environ.get("ALL") or not verdicts.fresh(m)]
     hints = {mutant: verdicts.hint(mutant) for mutant in mutants}
     known = {m: hints.pop(m) for m in mutants if m not in due}

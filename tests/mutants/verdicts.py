@@ -15,7 +15,7 @@ from tests.mutants import Mutant
 from verified_docs import layout
 from verified_docs.evidence import manifest, records
 
-RECORD = f"{layout.RECORDS}/interpreter/mutants.json"
+RECORD = layout.VERDICTS
 FORMAT = 2
 
 

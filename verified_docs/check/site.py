@@ -181,7 +181,7 @@ class Site:
         """Whether every record can be read."""
         try:
             evidence = self.evidence
-            _ = evidence.verification, evidence.benchmarks, evidence.interpreter
+            _ = evidence.verification, evidence.benchmarks
             _ = evidence.quoted
         except RecordError:
             return False

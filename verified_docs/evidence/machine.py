@@ -42,7 +42,9 @@ def facts(root: Path) -> dict[str, Any]:
             "cuda": str(torch.version.cuda),
             **nvidia_smi(SMI),
         }
-    installed = {each.name: each.version for each in metadata.distributions()}
+    installed: dict[str, str] = {}
+    for each in metadata.distributions():  # The first on the path is the one imported.
+        installed.setdefault(each.name, each.version)
     return {
         **found,
         "torch": installed.get("torch", "unknown"),

@@ -151,17 +151,17 @@ def load(path: Path) -> Verification:
     """
     if not path.exists():
         return Verification(path)
-    data = _read(path)
-    runs = _get(data, "runs", dict, path, "")
-    for run, facts in runs.items():
-        _facts(facts, path, f"/runs/{run}")
+    data = _read(path, RUNS)
+    runs = data["runs"]
+    for facts in runs.values():
+        _check_facts(facts, path)
     snippets: dict[str, dict[str, Entry]] = {}
-    for name, entries in sorted(_get(data, "snippets", dict, path, "").items()):
-        where = f"/snippets/{name}"
-        snippets[name] = {
-            key: _entry(name, value, runs, path, f"{where}/{key}")
-            for key, value in _is(entries, dict, path, where).items()
-        }
+    for name, entries in sorted(data["snippets"].items()):
+        snippets[name] = {}
+        for key, value in entries.items():
+            where = f"/snippets/{name}/{key}"
+            _refuse(value["run"] not in runs, path, f"{where}/run is not in the file")
+            snippets[name][key] = _entry(name, value, path, where)
     return Verification(path, runs, snippets)
 
 
@@ -217,143 +217,121 @@ def save(record: Verification) -> None:
 
 def load_all(root: Path) -> dict[str, Verification]:
     """The verification on every GPU, by the name of its folder. Raises RecordError."""
-    found = {}
-    for path in sorted((root / layout.RECORDS).glob(f"*/{layout.VERIFICATION}")):
-        found[path.parent.name] = record = load(path)
-        for facts in record.runs.values():
-            _at_home(facts, path)
-    return found
+    return {path.parent.name: load(path) for path in layout.verification_files(root)}
 
 
 def load_benchmark(path: Path) -> Benchmark:
     """Read the record of a benchmark. Raises RecordError, also where there is none."""
-    data = _read(path)
-    environment = _facts(
-        _get(data, "environment", dict, path, ""), path, "/environment"
-    )
-    manifest = _manifest(data, path, "")
-    if "measurements" in data:
-        _get(data, "measurements", list, path, "")
+    data = _read(path, TIMES)
+    _check_facts(data["environment"], path)
+    _check_manifest(data["manifest"], path, "")
+    lost = _in_records(path) and path.stem not in layout.parts(path.parents[2])
+    _refuse(lost, path, f"there is no part called {path.stem}")
     for key, value in data.items():
-        if not isinstance(value, list):
-            continue
-        if value and not manifest:
-            raise RecordError(f"{path}: /{key} has figures, but there are no hashes")
-        for number, item in enumerate(value):
-            _is(item, dict, path, f"/{key}/{number}")
-    return Benchmark(path, environment, manifest, data)
+        if isinstance(value, list) or key == "measurements":
+            _demand(value, [dict], path, f"/{key}")
+            nothing = value and not data["manifest"]
+            _refuse(nothing, path, f"/{key} has figures, but there are no hashes")
+    return Benchmark(path, data["environment"], data["manifest"], data)
 
 
 def load_benchmarks(root: Path) -> dict[str, dict[str, Benchmark]]:
     """What was timed: by the folder of the GPU, then by part. Raises RecordError."""
     found: dict[str, dict[str, Benchmark]] = {}
-    for path in sorted((root / layout.RECORDS).glob("*/*.json")):
-        if path.name == layout.VERIFICATION:
-            continue
-        if path.stem not in (parts := layout.parts(root)):
-            raise RecordError(f"{path}: there is no part {path.stem}: {parts}")
-        benchmark = load_benchmark(path)
-        _at_home(benchmark.environment, path)
-        found.setdefault(path.parent.name, {})[path.stem] = benchmark
+    for path in layout.benchmark_files(root):
+        found.setdefault(path.parent.name, {})[path.stem] = load_benchmark(path)
     return found
 
 
 # What is refused.
 
+TEXTS = {None: str}
+ERROR = {"error": float, "bound": float, "case": str}
+ENTRY = {
+    "run": str,
+    "state": str,
+    "failed": [str],
+    "cases": int,
+    "skipped": TEXTS,
+    "errors": {None: ERROR},
+    "no_accuracy": str,
+    "output": str,
+    "manifest": TEXTS,
+}
+RUNS = {"runs": {None: {"date": str}}, "snippets": {None: {None: ENTRY}}}
+TIMES = {"environment": {"gpu": str, "date": str}, "manifest": TEXTS}
 
-def _read(path: Path) -> dict[str, Any]:
+
+def _read(path: Path, shape: dict[str, Any]) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise RecordError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise RecordError(f"{path}: not JSON, perhaps cut short: {error}") from error
-    found: dict[str, Any] = _is(data, dict, path, "/")
-    if found.get("format") != FORMAT:
-        known = f"this tree reads {FORMAT}"
-        raise RecordError(f"{path}: its format is {found.get('format')}; {known}")
-    return found
+    _demand(data, {"format": int}, path, "")
+    if data["format"] != FORMAT:
+        raise RecordError(f"{path}: its format is {data['format']}, not {FORMAT}")
+    _demand(data, shape, path, "")
+    return dict(data)
 
 
-def _is(value: Any, kind: Any, path: Path, where: str) -> Any:
-    if not isinstance(value, kind) or isinstance(value, bool):
-        wanted = getattr(kind, "__name__", str(kind))
-        found = type(value).__name__
-        raise RecordError(f"{path}: {where} is a {found}; it must be {wanted}")
-    return value
+def _demand(value: Any, shape: Any, path: Path, where: str) -> None:
+    """Refuse a value that has not the shape: a type, [that of each item], {key: its}.
+
+    The key None stands for all keys.
+    """
+    kind: Any = type(shape) if isinstance(shape, dict | list) else shape
+    if not isinstance(value, (int, float) if kind is float else (kind,)):
+        what = f"a {type(value).__name__}; it must be {kind.__name__}"
+        raise RecordError(f"{path}: {where or '/'} is {what}")
+    held: Any = value
+    if isinstance(shape, list):
+        for number, item in enumerate(held):
+            _demand(item, shape[0], path, f"{where}/{number}")
+    elif isinstance(shape, dict):
+        for key in held if None in shape else shape:
+            _refuse(key not in held, path, f"{where}/{key} is missing")
+            _demand(held[key], shape.get(key, shape.get(None)), path, f"{where}/{key}")
 
 
-def _get(data: dict[str, Any], key: str, kind: Any, path: Path, where: str) -> Any:
-    if key not in data:
-        raise RecordError(f"{path}: {where}/{key} is missing")
-    return _is(data[key], kind, path, f"{where}/{key}")
+def _refuse(wrong: object, path: Path, reason: str) -> None:
+    if wrong:
+        raise RecordError(f"{path}: {reason}")
 
 
-def _facts(value: Any, path: Path, where: str) -> Facts:
-    """An environment, of a day that has come."""
-    facts: Facts = _is(value, dict, path, where)
-    date = _get(facts, "date", str, path, where)
-    if date[:10] > datetime.now(UTC).strftime("%Y-%m-%d"):
-        raise RecordError(f"{path}: {where}/date is in the future: {date}")
-    return facts
+def _in_records(path: Path) -> bool:
+    return path.parent.parent.name == layout.RECORDS
 
 
-def _at_home(facts: Facts, path: Path) -> None:
-    """The folder of a record is that of its GPU."""
-    gpu = _get(facts, "gpu", str, path, "/environment")
-    if layout.slug(gpu) != path.parent.name:
-        raise RecordError(f"{path}: it is of {gpu}, whose folder is another one")
+def _check_facts(facts: Facts, path: Path) -> None:
+    """An environment: of a day that has come and, in records/, of the folder's GPU."""
+    today = datetime.now(UTC).strftime("%Y-%m-%d")
+    _refuse(facts["date"] > today, path, f"the date {facts['date']} is in the future")
+    gpu, folder = facts.get("gpu", ""), path.parent
+    lost = _in_records(path) and layout.slug(gpu) != folder.name
+    _refuse(lost, path, f"it is of the GPU {gpu!r}, whose folder is another one")
 
 
-def _manifest(data: dict[str, Any], path: Path, where: str) -> Manifest:
-    manifest: Manifest = _get(data, "manifest", dict, path, where)
+def _check_manifest(manifest: Manifest, path: Path, where: str) -> None:
     for name, value in manifest.items():
-        if not re.fullmatch(r"[0-9a-f]{64}", _is(value, str, path, f"{where}/{name}")):
-            raise RecordError(f"{path}: {where}/manifest/{name} is no SHA-256: {value}")
-    return manifest
+        wrong = not re.fullmatch("[0-9a-f]{64}", value)
+        _refuse(wrong, path, f"{where}/manifest/{name} is no SHA-256: {value!r}")
 
 
-def _texts(value: Iterable[Any], path: Path, where: str) -> None:
-    for text in value:
-        _is(text, str, path, f"an item of {where}")
-
-
-def _entry(
-    name: str, value: Any, runs: Mapping[str, Facts], path: Path, where: str
-) -> Entry:
-    data: dict[str, Any] = _is(value, dict, path, where)
-    kinds = {"failed": list, "cases": int, "skipped": dict, "errors": dict}
-    for key, kind in kinds.items():
-        _get(data, key, kind, path, where)
-    for key in ("run", "state", "no_accuracy", "output"):
-        _get(data, key, str, path, where)
-    if data["run"] not in runs:
-        raise RecordError(f"{path}: {where} is of a run that is not in the file")
-    if data["state"] not in ("passed", "failed"):
-        raise RecordError(f"{path}: {where}/state is {data['state']!r}")
-    if (data["state"] == "passed") != (data["cases"] > 0 and not data["failed"]):
-        raise RecordError(f"{path}: {where} passed, though cases failed or none ran")
-    _texts(data["failed"], path, f"{where}/failed")
-    _texts(data["skipped"].values(), path, f"{where}/skipped")
-    manifest = _manifest(data, path, where)
-    for needed in (layout.snippet_file(name), layout.test_file(name)):
-        if needed not in manifest:
-            raise RecordError(f"{path}: {where}/manifest lacks {needed}")
-    errors = {
-        dtype: _error(error, path, f"{where}/errors/{dtype}")
-        for dtype, error in sorted(data["errors"].items())
-    }
-    try:
-        return Entry(**{**data, "errors": errors})
-    except TypeError as error:
-        raise RecordError(f"{path}: {where}: {error}") from None
-
-
-def _error(value: Any, path: Path, where: str) -> Error:
-    data = _is(value, dict, path, where)
-    error, bound = (
-        float(_get(data, key, int | float, path, where)) for key in ("error", "bound")
-    )
-    if not 0 <= error <= bound < float("inf"):
-        raise RecordError(f"{path}: {where} is {error}, which is not in 0 to {bound}")
-    return Error(error, bound, _get(data, "case", str, path, where))
+def _entry(name: str, data: dict[str, Any], path: Path, where: str) -> Entry:
+    """An entry that agrees with itself."""
+    state, passed = data["state"], data["cases"] > 0 and not data["failed"]
+    _refuse(state not in ("passed", "failed"), path, f"{where}/state is {state!r}")
+    reason = f"{where} passed, though cases failed or none ran"
+    _refuse(state == "passed" and not passed, path, reason)
+    _check_manifest(data["manifest"], path, where)
+    for file in (layout.snippet_file(name), layout.test_file(name)):
+        lacks = file not in data["manifest"]
+        _refuse(lacks, path, f"{where}/manifest lacks {file}")
+    for dtype, found in data["errors"].items():
+        error, bound = found["error"], found["bound"]
+        reason = f"{where}/errors/{dtype} is {error}, which is not in 0 to {bound}"
+        _refuse(not 0 <= error <= bound < float("inf"), path, reason)
+    errors = {dtype: Error(**found) for dtype, found in data["errors"].items()}
+    return Entry(**{**data, "errors": errors})

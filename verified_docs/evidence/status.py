@@ -91,8 +91,11 @@ class Evidence:
 
     @functools.cached_property
     def interpreter(self) -> Verification:
-        """What was verified on the CPU, on this machine."""
-        return records.load(self.root / layout.INTERPRETER)
+        """What was verified on the CPU, on this machine: a cache, so it may be lost."""
+        try:
+            return records.load(self.root / layout.INTERPRETER)
+        except RecordError:
+            return Verification(self.root / layout.INTERPRETER)
 
     @functools.cached_property
     def quoted(self) -> str:

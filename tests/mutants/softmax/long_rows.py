@@ -4,19 +4,10 @@ from tests.mutants import Mutant
 from tests.mutants.softmax.shared import LAUNCH_MUTANTS
 
 MUTANTS = [
-    *[
-        mutant
-        for mutant in LAUNCH_MUTANTS
-        if mutant.why != "float64 computed in float32"
-    ],
+    *LAUNCH_MUTANTS,
     Mutant(
-        "COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32",
-        "COMPUTE=tl.float32",
-        "float64 computed in float32",
-    ),
-    Mutant(
-        "if x.dtype != torch.float64:",
-        "if True:",
+        "if x.dtype == torch.float64:",
+        "if False:",
         "float64 pairs squeezed into a word",
         may_not_compile=True,
     ),
@@ -65,12 +56,6 @@ MUTANTS = [
     Mutant("* scale", "", "no division"),
     Mutant("chunk_cols *= 2", "chunk_cols //= 2", "chunks halved, not doubled"),
     Mutant("if chunks == 1:", "if chunks == 2:", "few threads for a whole row"),
-    Mutant("SHARED=chunks > 1", "SHARED=chunks > 2", "two chunks do not meet"),
-    Mutant("else (False, True)", "else (False,)", "one launch only"),
-    Mutant(
-        "value not in [2**i for i in range(17)]",
-        "value < 1",
-        "a size that is no power of two",
-        may_not_compile=True,
-    ),
+    Mutant("if BLOCK_CHUNKS > 1:", "if BLOCK_CHUNKS > 2:", "two chunks do not meet"),
+    Mutant("missing = True", "missing = False", "nobody waits for the others"),
 ]

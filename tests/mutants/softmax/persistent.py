@@ -41,14 +41,20 @@ MUTANTS = [
         "tl.sum(numerator)",
         "one sum for all rows of the tile",
     ),
-    Mutant("kernel.n_regs * threads", "kernel.n_regs", "registers of one thread"),
+    Mutant("kernel.n_regs * gpu.warp_size", "kernel.n_regs", "one thread's registers"),
+    Mutant("* gpu.warp_size, 256) * 256", "* gpu.warp_size, 1)", "not in units of 256"),
+    Mutant("// registers // warps", "// registers", "the registers of one warp"),
     Mutant(
-        "gpu.max_threads_per_multi_processor // threads,", "", "threads not counted"
+        "gpu.max_threads_per_multi_processor // (gpu.warp_size * warps),",
+        "",
+        "threads not counted",
     ),
-    Mutant("// max(1, kernel.metadata.shared)", "// 1", "shared memory not counted"),
-    Mutant("max(1, each)", "each", "no program at all"),
-    Mutant("range(1, 65537)", "range(65537)", "no programs accepted"),
-    Mutant("range(1, 65537)", "range(1, 65538)", "too many programs accepted"),
+    Mutant("// (kernel.metadata.shared + 1024)", "// 1", "shared memory not counted"),
+    Mutant(
+        "metadata.shared + 1024", "metadata.shared + 1", "1 KiB a program forgotten"
+    ),
+    Mutant("        32,\n", "", "more than 32 programs"),
+    Mutant("programs < 1", "programs < 0", "no programs accepted"),
     Mutant("x.shape[1] > 65536", "x.shape[1] > 65535", "the longest row refused"),
     Mutant("x.shape[1] > 65536", "x.shape[1] > 65537", "a row too long accepted"),
 ]

@@ -41,10 +41,12 @@ LAUNCH_MUTANTS = [
         "float64 computed in float32",
     ),
     Mutant("x.ndim != 2", "x.ndim < 2", "three dimensions taken for two"),
+    Mutant("x.dtype not in DTYPES", "False", "any dtype accepted"),
+    Mutant("and x.requires_grad", "and False", "a gradient lost without a word"),
     Mutant(
-        "if not x.is_cuda and not triton.knobs.runtime.interpret:",
-        "if False:",
-        "a tensor on the CPU handed to the GPU",
+        "with torch.cuda.device_of(x):",
+        "with torch.no_grad():",
+        "launched on whatever device is current",
     ),
 ]
 
@@ -62,12 +64,6 @@ def loop_mutants(loops: int) -> list[Mutant]:
         Mutant(every, "range(0, BLOCK_COLS, BLOCK_COLS)", "one tile only", loops),
         Mutant(mask, "start + offs <= cols", "a mask that is one too long", loops),
         Mutant(mask, "offs < cols", "a mask that forgets the tile", loops),
-        Mutant(
-            "block_cols not in [2**i for i in range(17)]",
-            "block_cols < 1",
-            "a block that is no power of two",
-            may_not_compile=True,
-        ),
     ]
 
 

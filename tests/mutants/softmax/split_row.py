@@ -44,8 +44,11 @@ MUTANTS = [
     ),
     Mutant("tl.exp(x - m_i) / l_i", "tl.exp(x) / l_i", "an output without the maximum"),
     Mutant("tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)", "no division"),
+    Mutant("and x.requires_grad", "and False", "a gradient lost without a word"),
     Mutant(
-        "chunks not in range(1, 1025)", "chunks < 1", "any number of chunks accepted"
+        "with torch.cuda.device_of(x):",
+        "with torch.no_grad():",
+        "launched on whatever device is current",
     ),
     Mutant(
         "torch.float64 if double else torch.float32",

@@ -4,8 +4,8 @@ from tests.mutants import Mutant
 
 MUTANTS = [
     Mutant(
-        "m_new = tl.maximum(m_i, tl.max(x, axis=0))",
-        "m_new = tl.maximum(tl.maximum(m_i, tl.max(x, axis=0)), -1e6)",
+        "m_new = tl.maximum(m_i, tl.max(x.to(tl.float32), axis=0))",
+        "m_new = tl.maximum(tl.maximum(m_i, tl.max(x.to(tl.float32), axis=0)), -1e6)",
         "right: the maximum is never -inf",
     ),
     Mutant(
@@ -13,8 +13,6 @@ MUTANTS = [
         "l_i = l_i",
         "wrong in another way: the sum is not rescaled",
     ),
-    Mutant(
-        "tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)", "wrong in another way: no division"
-    ),
-    Mutant('other=float("-inf"),', "", "wrong in another way: no other", 2),
+    Mutant("- m_i) / l_i", "- m_i)", "wrong in another way: no division"),
+    Mutant(', other=float("-inf")', "", "wrong in another way: no other", 2),
 ]

@@ -14,7 +14,7 @@ MUTANTS = [
         "right: the maximum is subtracted",
     ),
     Mutant("y = numerator / l_i", "y = numerator", "wrong in another way: no division"),
-    Mutant('other=float("-inf"),', "", "wrong in another way: no other"),
+    Mutant(', other=float("-inf")', "", "wrong in another way: no other"),
     Mutant("return high", "return low", "the last finite value instead"),
     Mutant("0.0, 1000.0", "0.0, 80.0", "a search that ends too early"),
 ]

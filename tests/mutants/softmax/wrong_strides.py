@@ -10,5 +10,5 @@ MUTANTS = [
     ),
     Mutant("y_ptr + row * stride_xr", "y_ptr + row * cols", "right for dense rows"),
     Mutant("tl.exp(x - m_i)", "tl.exp(x)", "wrong in another way: no maximum"),
-    Mutant('other=float("-inf"),', "", "wrong in another way: no other"),
+    Mutant(', other=float("-inf")', "", "wrong in another way: no other"),
 ]

@@ -3,9 +3,7 @@
 from tests.mutants import Mutant
 
 MUTANTS = [
-    Mutant(
-        "+ offs * stride_xc, mask)", "+ offs * stride_xc, mask, other=-1e6)", "right"
-    ),
+    Mutant("+ offs, mask).to", "+ offs, mask, other=-1e6).to", "right"),
     Mutant("tl.exp(x - m_i)", "tl.exp(x)", "wrong in another way: no maximum"),
     Mutant("y = numerator / l_i", "y = numerator", "wrong in another way: no division"),
     Mutant("offs < cols", "offs <= cols", "wrong in another way: reads past the row"),

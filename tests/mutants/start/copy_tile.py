@@ -36,4 +36,11 @@ MUTANTS = [
         "y laid out as x",
     ),
     Mutant("x.shape[1] > 65535 * block_cols", "False", "a grid that is too wide"),
+    Mutant("x.dtype not in DTYPES", "False", "any dtype accepted"),
+    Mutant("and x.requires_grad", "and False", "a gradient lost without a word"),
+    Mutant(
+        "with torch.cuda.device_of(x):",
+        "with torch.no_grad():",
+        "launched on whatever device is current",
+    ),
 ]

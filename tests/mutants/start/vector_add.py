@@ -17,6 +17,13 @@ MUTANTS = [
         "torch.empty((size,), device=x.device)",
         "always float32",
     ),
-    Mutant("x.dtype == torch.bfloat16 and", "False and", "bit patterns added"),
+    Mutant("x.dtype not in DTYPES", "False", "any dtype accepted"),
+    Mutant("and tensor.requires_grad", "and False", "a gradient lost without a word"),
+    Mutant('(("x", x), ("y", y))', '(("x", x),)', "the gradient of y lost"),
+    Mutant(
+        "with torch.cuda.device_of(x):",
+        "with torch.no_grad():",
+        "launched on whatever device is current",
+    ),
     Mutant("(y.shape, y.dtype, y.device) !=", "False and () !=", "any y accepted"),
 ]

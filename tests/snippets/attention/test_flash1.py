@@ -15,6 +15,8 @@ class TestFlash1(SingleHeadTests):
         {"block_m": 64, "block_n": 16},
         {},
     )
+    layout_of_q = True
+    most_rows = None
     # Here these rows of keys would be a million launches; the offsets of their last
     # ones are tried with few rows that lie far apart.
     test_more_than_31_bits_of_elements_in_k_and_v = None

@@ -12,3 +12,5 @@ class TestFlash2SingleHead(SingleHeadTests):
         {"block_m": 64, "block_n": 16},
         {},
     )
+    layout_of_q = True
+    most_rows = None

@@ -1,19 +1,11 @@
 """Tests of snippets/attention/flash2_tuned.py."""
 
 from snippets.attention import flash2_tuned
-from tests.snippets.attention.suite import AttentionTests
-from tests.snippets.attention.tuning import TuningTests, with_blocks
+from tests.snippets.attention.tuning import TunedTests, TuningTests, with_blocks
 
 
-class TestFlash2Tuned(AttentionTests):
+class TestFlash2Tuned(TunedTests):
     function = staticmethod(with_blocks(flash2_tuned))
-    scales = (0.3, 1.0)
-    blocks = (
-        {"block_m": 16, "block_n": 16},
-        {"block_m": 16, "block_n": 64},
-        {"block_m": 32, "block_n": 16},
-        {},
-    )
 
 
 class TestTuning(TuningTests):

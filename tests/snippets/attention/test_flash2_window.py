@@ -26,6 +26,7 @@ class TestFlash2Window(WindowTests):
         {"block_m": 32, "block_n": 16},
         {},
     )
+    most_rows = None
     refused: ClassVar = {
         "window": (0, -1),
     }

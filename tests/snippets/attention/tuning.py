@@ -1,50 +1,44 @@
-"""To try an autotuned kernel with one configuration: the tests choose it, not a clock.
+"""The suites of the rungs that an autotuner tunes, and that descriptors feed.
 
-The autotuner times every configuration once for each dtype and head_dim, and compiles
-it first: too long for every test, and its choice would change what a test tries.
+Tests choose the tile, not a clock: to time every configuration takes too long for each
+of them, and what it chose would change what a test tries.
 """
 
 from collections.abc import Callable
 from functools import wraps
-from types import ModuleType
-from typing import Any
+from types import ModuleType, SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 import torch
 import triton
 
 from tests.harness.accuracy import check_accuracy
-from tests.harness.inputs import qkv
+from tests.harness.inputs import NAN, qkv
+from tests.harness.suite import Refusal, of_each
 from tests.snippets.attention.reference import baseline, reference
+from tests.snippets.attention.suite import AttentionTests, resized
 
 
 def with_blocks(module: ModuleType) -> Callable[..., Any]:
     """The `attention` of an autotuned file, which then takes block_m and block_n too.
 
-    Without them its tiles are 128 by 64; in float32, those of the first configuration.
+    Without them its tiles are 128 by 64; in float32, where they compile for minutes,
+    those of the first configuration.
     """
 
     @wraps(module.attention)
     def attention(
-        q: torch.Tensor,
         *tensors: torch.Tensor,
         block_m: int | None = None,
         block_n: int | None = None,
         **options: Any,
     ) -> Any:
-        kernel = module.attention_kernel
-        config = kernel.configs[0]
-        if block_m or block_n or q.dtype != torch.float32:
-            block_m = block_m or 128
-            config = triton.Config(
-                {"BLOCK_M": block_m, "BLOCK_N": block_n or 64},
-                num_warps=8 if block_m > 64 else 4,
-                num_stages=2,
-                pre_hook=config.pre_hook,
-            )
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kernel, "configs", [config])
-            return module.attention(q, *tensors, **options)
+        given = {x.dtype for x in (*tensors, *options.values()) if hasattr(x, "dtype")}
+        m, n = (32, 32) if torch.float32 in given and len(given) == 1 else (128, 64)
+        tile = {"BLOCK_M": block_m or m, "BLOCK_N": block_n or n, "num_stages": 2}
+        tile["num_warps"] = 8 if tile["BLOCK_M"] > 64 else 4
+        return module.attention(*tensors, tile=tile, **options)
 
     return attention
 
@@ -56,44 +50,112 @@ def tuned_to(module: ModuleType, *tensors: torch.Tensor, **options: Any) -> Any:
     return module.attention(*tensors, **options), kernel.best_config
 
 
+class TunedTests(AttentionTests):
+    """What holds of a rung in base 2 whose function is made by `with_blocks`."""
+
+    scales = (0.3, 1.0)
+    most_rows = None
+    blocks = (
+        {"block_m": 16, "block_n": 16},
+        {"block_m": 16, "block_n": 64},
+        {"block_m": 32, "block_n": 16},
+        {},
+    )
+    refused: ClassVar = {"scale": (0.0, -0.5, NAN)}
+
+
+class DescriptorTests(TunedTests):
+    """What also holds of a rung whose tiles are fetched by descriptors."""
+
+    aligned = True
+    head_dims = (16, 32, 40, 64, 96, 128, 160, 192, 224, 256)
+
+    def refusals(self) -> dict[str, Refusal]:
+        """Also of what does not begin at multiples of 16 bytes."""
+        found = super().refusals()
+        said = "has strides.*; it must.*16 bytes"
+        for what, change in {
+            "turned columns": lambda x: x.mT.contiguous().mT,
+            "columns apart": lambda x: x.repeat_interleave(2, dim=-1)[..., ::2],
+            "odd rows": lambda x: torch.cat([x, x[..., :1]], dim=-1)[..., :16],
+            "an odd address": lambda x: torch.cat([x.flatten()[:1], x.flatten()])[
+                1:
+            ].view(x.shape),
+        }.items():
+            found |= of_each("qkv", what, change, said)
+        short = dict.fromkeys("qkv", lambda x: resized(x, -1, 14).contiguous())
+        found["rows of 56 bytes"] = Refusal("q .*14; it must.*16 bytes", short)
+        return found
+
+
 class TuningTests:
-    """What an autotuned file must do besides its mathematics.
+    """What the autotuner of a file must do.
 
     Attributes:
-        module: the file; it takes q, k and v of any size of element, scale and causal.
+        module: the file; it takes q, k and v of any size of element, and causal.
     """
 
     module: ModuleType
 
-    @pytest.mark.parametrize("scale", [1e-46, 2.0**-127, 3e38])
-    def test_refuses_a_scale_that_is_none_in_float32(
-        self, scale: float, device: str
-    ) -> None:
-        inputs = qkv((1, 1), (1, 1), 5, 40, 16, torch.float32, device)
-        with pytest.raises(ValueError, match=r"^scale is .*in float32"):
-            self.module.attention(*inputs, scale=scale)
-
-    def test_each_size_of_element_is_tuned(self, device: str) -> None:
-        # The choice for one size may not fit into shared memory for another.
-        kernel, configs = self.module.attention_kernel, self.module.CONFIGS[:2]
-        timed: list[triton.Config] = []
+    @pytest.fixture
+    def timed(self, monkeypatch: pytest.MonkeyPatch) -> list[triton.Config]:
+        """The configurations that the autotuner has timed; none of them ran."""
+        kernel, found = self.module.attention_kernel, []
 
         def bench(*_: object, config: triton.Config, **__: object) -> float:
-            timed.append(config)
+            found.append(config)
             return 1.0
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kernel, "configs", configs)
-            patch.setattr(kernel, "cache", {})
-            patch.setattr(kernel, "early_config_prune", lambda found, *_, **__: found)
-            patch.setattr(kernel, "_bench", bench)
-            patch.setattr(kernel.fn, "run", lambda *_, **__: None)
-            for expected in (configs, []):  # at the first call only
-                for dtype in (torch.float16, torch.float32):
-                    timed.clear()
-                    x = torch.zeros((1, 1, 16, 16), dtype=dtype, device=device)
-                    self.module.attention(x, x, x)
-                    assert timed == expected
+        gpu = SimpleNamespace(
+            shared_memory_per_block_optin=2**17, multi_processor_count=2
+        )
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
+        monkeypatch.setattr(kernel, "cache", {})
+        monkeypatch.setattr(kernel, "_bench", bench)
+        monkeypatch.setattr(kernel.fn, "run", lambda *_, **__: None)
+        return found
+
+    def call(self, seq: int, head_dim: int, dtype: torch.dtype, device: str) -> None:
+        """Of zeros, which are not read."""
+        x = torch.zeros((1, 1, seq, head_dim), dtype=dtype, device=device)
+        self.module.attention(x, x, x)
+
+    def test_each_size_of_element_is_tuned(
+        self, timed: list[triton.Config], device: str
+    ) -> None:
+        # The choice for one size may not fit into shared memory for another.
+        for times in (1, 0):  # at the first call only
+            for dtype in (torch.float16, torch.float32):
+                timed.clear()
+                self.call(16, 16, dtype, device)
+                assert bool(timed) == bool(times)
+
+    def test_lengths_of_about_the_same_size_share_a_choice(
+        self, timed: list[triton.Config], device: str
+    ) -> None:
+        # A small first call must not choose for all, nor each length for itself.
+        for seq, anew in (
+            *((16, True), (500, False), (600, True), (1000, False)),
+            *((5000, True), (20000, False), (512, False)),
+        ):
+            timed.clear()
+            self.call(seq, 16, torch.float16, device)
+            assert bool(timed) == anew
+
+    def test_only_tiles_that_fit_are_tried(
+        self, timed: list[triton.Config], device: str
+    ) -> None:
+        for head_dim in (128, 256):
+            timed.clear()
+            self.call(16, head_dim, torch.float16, device)
+            rows = {
+                config: config.kwargs["BLOCK_M"]
+                + 2 * config.kwargs["BLOCK_N"] * config.num_stages
+                for config in self.module.CONFIGS
+            }
+            fitting = [c for c in rows if rows[c] * head_dim * 2 <= 2**17]
+            assert timed == fitting
+            assert 1 < len(fitting) < len(rows)
 
     @pytest.mark.gpu
     @pytest.mark.parametrize("head_dim", [64, 128, 256])

@@ -1,8 +1,10 @@
-"""What every softmax kernel is tried on: a suite that its test module derives from.
+"""What every softmax kernel is tried on.
 
-class TestOnline(SoftmaxTests):
-    function = staticmethod(online.softmax)
-    blocks = ({"block_cols": 64}, {"block_cols": 16}, {"block_cols": 512}, {})
+The test module of a kernel derives from `SoftmaxTests`, and adds what is its own:
+
+    class TestOnline(SoftmaxTests):
+        function = staticmethod(online.softmax)
+        blocks = ({"block_cols": 64}, {"block_cols": 16}, {"block_cols": 512}, {})
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,7 @@
 """Tests of snippets/softmax/gradient.py."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,11 +11,19 @@ from hypothesis import strategies as st
 from snippets.softmax import gradient
 from tests.harness.accuracy import check_accuracy
 from tests.harness.inputs import DTYPES, LAYOUTS, far_apart, lengths_around, normal
+from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import guarded
+from tests.harness.waiting import take_turns
 from tests.snippets.softmax.suite import SoftmaxTests, every_dtype, reference
 
 INF = float("inf")
 NAN = float("nan")
+
+
+@pytest.fixture(autouse=True)
+def turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs of a row wait for each other, on the interpreter too."""
+    take_turns(monkeypatch)
 
 
 def grad(softmax: Callable, x: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
@@ -68,10 +77,48 @@ class TestBackward:
 
     @pytest.mark.parametrize("rows", [7, 16, 33])
     def test_several_rows_to_a_program(self, rows: int, device: str) -> None:
-        # 16 rows of 64 columns to a program, and a row has several such tiles.
-        x = normal((rows, 150), torch.float32, device)
-        dy = guarded(normal((rows, 150), torch.float32, device, seed=1))
+        # 16 rows of 64 columns to a program.
+        x = normal((rows, 50), torch.float32, device)
+        dy = guarded(normal((rows, 50), torch.float32, device, seed=1))
         self.check(x, dy)
+
+    @pytest.mark.parametrize("tiles", [2, 3, 5, 33])
+    def test_every_tile_counts(self, tiles: int, device: str) -> None:
+        x = normal((3, 8 * tiles - 3), torch.float32, device)
+        dy = normal(x.shape, torch.float32, device, seed=1)
+        for place in range(tiles):
+            dy[:, min(8 * place + 4, x.shape[1] - 1)] += 10 * (place % 7)
+        self.check(x, guarded(dy), block_cols=8)
+
+    def test_more_tiles_than_multiprocessors(self, device: str) -> None:
+        x, dy = (normal((1, 300), torch.float32, device, seed=seed) for seed in (0, 1))
+        self.check(x, dy, block_cols=2)
+
+    def test_no_sum_looks_unpublished(self, device: str) -> None:
+        # The sum of a tile is 0, whose bits are all 0; or a NaN, whose bits are all 1.
+        x, dy = (normal((3, 200), torch.float64, device, seed=seed) for seed in (0, 1))
+        dy[0, 64:128] = 0
+        dy[1, 130] = torch.tensor(-1).view(torch.float64)
+        self.check(x, dy)
+
+    @pytest.mark.parametrize("cols", [16384, 16385, 40_000])
+    def test_one_tile_or_more(self, cols: int, device: str) -> None:
+        x, dy = (normal((2, cols), torch.float32, device, seed=seed) for seed in (0, 1))
+        self.check(x, dy, block_cols=None)
+
+    @pytest.mark.gpu
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
+    @pytest.mark.parametrize("cols", [131072, 1048576, 1048576 + 40, 3_000_000])
+    def test_long_rows(self, cols: int, dtype: torch.dtype) -> None:
+        x = torch.randn((67, cols), device="cuda").to(dtype)
+        dy = torch.randn((67, cols), device="cuda").to(dtype)
+        few = slice(None, None, 33)
+        expected = grad(torch_softmax, x[few].double(), dy[few].double())
+        own = grad(torch_softmax, x[few], dy[few])
+        for _ in range(5):  # programs meet in another order each time
+            dx = grad(gradient.softmax, x, dy)
+            check_accuracy({"dx": dx[few]}, {"dx": expected}, {"dx": own})
+            assert dx.isfinite().all()
 
     @pytest.mark.parametrize("layout", LAYOUTS)
     @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
@@ -189,3 +236,9 @@ def test_the_reference_is_the_gradient(device: str) -> None:
     expected = grad(torch_softmax, x, dy)
     found = gradient.reference_backward(reference(x), dy)
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-15)
+
+
+def test_backward_launches_on_the_device_of_y(device: str) -> None:
+    y = normal((2, 5), torch.float32, device)
+    ctx = SimpleNamespace(saved_tensors=(y,), block_cols=8, device=y.device)
+    check_where_it_launches(gradient.Softmax.backward, ctx, y)

@@ -7,9 +7,6 @@ from snippets.softmax import long_rows
 from tests.harness.accuracy import check_accuracy
 from tests.harness.inputs import normal
 from tests.harness.poison import guarded
-<<<<<<< HEAD
-from tests.snippets.softmax.suite import SoftmaxTests, baseline, reference
-=======
 from tests.harness.waiting import take_turns
 from tests.snippets.softmax.suite import SoftmaxTests, baseline, reference
 
@@ -18,7 +15,6 @@ from tests.snippets.softmax.suite import SoftmaxTests, baseline, reference
 def turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """The programs of a row wait for each other, on the interpreter too."""
     take_turns(monkeypatch)
->>>>>>> softmax
 
 
 class TestLongRows(SoftmaxTests):

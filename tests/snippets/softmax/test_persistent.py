@@ -11,31 +11,17 @@ from tests.harness.accuracy import check_accuracy
 from tests.harness.inputs import normal
 from tests.harness.poison import guarded
 from tests.snippets.softmax.suite import SoftmaxTests, baseline, reference
-<<<<<<< HEAD
-=======
 
 # The interpreter compiles nothing that could be asked for its registers.
 AS_MANY_AS_FIT = pytest.param(None, marks=pytest.mark.gpu)
->>>>>>> softmax
 
 
 class TestPersistent(SoftmaxTests):
     function = staticmethod(persistent.softmax)
-<<<<<<< HEAD
-    blocks = ({"programs": 2}, {"programs": 1}, {"programs": 3}, {"programs": 50}, {})
-
-    @pytest.mark.parametrize("bad", [0, -2, 65537])
-    def test_refuses_other_block_sizes(self, bad: int, device: str) -> None:
-        with pytest.raises(ValueError, match=f"^programs is {bad}; it must be"):
-            self.function(torch.zeros((2, 3), device=device), programs=bad)
-
-    @pytest.mark.parametrize("programs", [1, 2, 3, 7, None])
-=======
     blocks = ({"programs": 2}, {"programs": 1}, {"programs": 3}, {"programs": 50})
     refused: ClassVar = {"programs": (0, -2)}
 
     @pytest.mark.parametrize("programs", [1, 2, 3, 7, AS_MANY_AS_FIT])
->>>>>>> softmax
     @pytest.mark.parametrize("rows", [1, 7, 33])
     def test_every_row_is_some_programs(
         self,

@@ -7,10 +7,7 @@ from hypothesis import strategies as st
 
 from snippets.start import copy_tile
 from tests.harness.inputs import DTYPES, LAYOUTS, far_apart, normal
-<<<<<<< HEAD
-=======
 from tests.harness.launches import check_where_it_launches
->>>>>>> softmax
 from tests.harness.poison import guarded
 
 SMALL = {"block_rows": 4, "block_cols": 8}

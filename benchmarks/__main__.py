@@ -1,0 +1,56 @@
+"""`python -m benchmarks [part ...]`: time the kernels and their peers, and record it.
+
+A part is a folder below `parts/`, such as softmax, or one list of it, such as
+attention/decode. The other lists of a record stay while they are of the same machine
+and files.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from itertools import groupby
+
+import torch
+
+from benchmarks import parts, peers
+from benchmarks.beforehand import compile_all
+from benchmarks.run import ROOT, Run
+from verified_docs import layout
+from verified_docs.evidence import machine
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print and write. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks")
+    parser.add_argument("parts", nargs="*", help="all if none is named")
+    parser.add_argument("--records", default=layout.RECORDS, help="the folder of all")
+    wanted = parser.parse_args(arguments)
+    known = parts.names()
+    names = [name for name in known if is_wanted(name, wanted.parts)]
+    for part in wanted.parts:
+        if not any(is_wanted(name, [part]) for name in known):
+            parser.error(f"there is no part {part}: {', '.join(known)}")
+    gpu = machine.gpu_name()
+    if gpu is None:
+        print("benchmarks: no GPU here; nothing measured", file=sys.stderr)
+        return 1
+    facts, versions, good = machine.facts(ROOT), peers.versions(), True
+    with torch.no_grad():
+        compile_all(names)
+        for record, lists in groupby(names, key=lambda name: name.partition("/")[0]):
+            start = time.perf_counter()
+            path = ROOT / layout.benchmark_file(gpu, record, wanted.records)
+            run = Run(path, facts, versions)
+            good &= all([run.fill(parts.load(name)) for name in lists])
+            print(f"{record}: measured in {time.perf_counter() - start:.0f} s")
+    return 0 if good else 1
+
+
+def is_wanted(name: str, wanted: Sequence[str]) -> bool:
+    """Is a list named, or its part, or nothing at all?"""
+    return not wanted or name in wanted or name.partition("/")[0] in wanted
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""What the lists of softmax share.
+
+Speeds are fractions of that of a copy, of a matrix of the same size and dtype, which
+takes turns with the kernels.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from benchmarks import timing
+from benchmarks.calls import Call
+from benchmarks.part import Shape
+
+COLUMNS = (128, 1024, 4096, 16384, 32768, 131072, 1048576)
+SIZE = 2**30  # bytes of a matrix: many times the L2 cache
+
+
+def shapes(**longer: tuple[int, ...]) -> Iterator[Shape]:
+    """Rows of all lengths, and of longer ones where a dtype has them."""
+    for dtype in ("float32", "bfloat16"):
+        for cols in COLUMNS + longer.get(dtype, ()):
+            rows = SIZE // getattr(torch, dtype).itemsize // cols
+            yield Shape(dtype=dtype, rows=rows, cols=cols)
+
+
+def matrix(shape: Shape) -> torch.Tensor:
+    """Fresh values."""
+    return timing.normal(shape.rows, shape.cols, dtype=shape.dtype)
+
+
+def some(x: torch.Tensor) -> torch.Tensor:
+    """A few rows in float64."""
+    return x[:: max(1, len(x) // 8)].double()
+
+
+def copy(x: torch.Tensor) -> Call:
+    """The copy that the kernels take turns with."""
+    y = torch.empty_like(x)
+    return lambda: y.copy_(x)

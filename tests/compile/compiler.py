@@ -1,0 +1,125 @@
+"""Compile the kernels of snippet files for a GPU that need not be there.
+
+Run as a program, in a process without TRITON_INTERPRET: each line of its input is a
+file, and each line of its output is what became of it, as JSON: {dtype: [[kernel, its
+assembly], ...]}, or an error in place of the kernels. The launches are the file's own:
+its functions are called on the CPU, and a launch compiles the kernel for exactly these
+arguments instead of running it.
+"""
+
+import importlib.util
+import inspect
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import torch
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource, make_backend
+from triton.runtime.jit import JITFunction, create_function_from_signature
+
+from benchmarks import calls
+
+TARGET = GPUTarget("cuda", 90, 32)
+BACKEND = make_backend(TARGET)
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+# What a launch asks of the GPU: an H200's answers.
+PROPERTIES = SimpleNamespace(
+    multi_processor_count=132, shared_memory_per_block_optin=232448
+)
+# Of each function, the options that it has. Asked for so many programs or so large a
+# tile, it need not ask the GPU.
+OPTIONS = {
+    "causal": True,
+    "window": 100,
+    "splits": 2,
+    "programs": 4,
+    "tile": {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2},
+}
+DECODING = ("attention/split_kv.py", "attention/paged_kv.py")
+
+
+class OnGpu(torch.Tensor):
+    """A tensor on the CPU that says it is on a GPU: nothing here looks into it."""
+
+    is_cuda = True
+
+
+def zeros(*shape: int, dtype: torch.dtype) -> torch.Tensor:
+    """A kernel is compiled for a dtype and for some of the shape, not for values."""
+    return torch.zeros(shape, dtype=dtype).as_subclass(OnGpu)
+
+
+def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
+    """Calls of what the file publishes."""
+    name = calls.name_of(module)
+    functions = [getattr(module, each, None) for each in calls.STANDARD]
+    known = {each for f in functions if f for each in inspect.signature(f).parameters}
+    options = {key: value for key, value in OPTIONS.items() if key in known}
+    if name in calls.NOT_CAUSAL:
+        del options["causal"]
+    if not name.startswith("attention/"):
+        yield calls.call(module, zeros(3, 200, dtype=dtype), **options)
+        return
+    x = zeros(2, 2, 48, 32, dtype=dtype)
+    yield calls.call(module, x, x, x, **options)
+    if name in DECODING:  # one query for each head, and caches of some lengths
+        q, k = zeros(2, 8, 1, 128, dtype=dtype), zeros(2, 2, 304, 128, dtype=dtype)
+        lengths = {"seq_lens": zeros(2, dtype=torch.int32)}
+        options = {"splits": 2} | (lengths if name not in calls.CALLS else {})
+        yield calls.call(module, q, k, k, **options)
+    elif "causal" in options:
+        # A single key, which is the number 1 and no constant. As a constant it makes
+        # ptxas crash, with this head_dim and tiles of 64 by 64.
+        options |= {"block_n": 64} if "block_n" in known else {}
+        q, k = x[..., :16], x[:, :, :1, :16]
+        yield calls.call(module, q, k, k, **options)
+
+
+def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
+    """What takes the place of a launch: compile down to machine code."""
+    del kwargs["grid"], kwargs["warmup"]
+    kwargs |= {"debug": False, "instrumentation_mode": ""}
+    bind = create_function_from_signature(kernel.signature, kernel.params, BACKEND)
+    bound, specialization, _ = bind(*args, **kwargs)
+    options, signature, constants, attributes = kernel._pack_args(
+        BACKEND, kwargs, bound, specialization, None
+    )
+    source = ASTSource(kernel, signature, constants, attributes)
+    return triton.compile(source, target=TARGET, options=options.__dict__).asm["ptx"]
+
+
+def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:
+    """The kernels that each dtype launches, or why one of them does not compile."""
+    part, name = path.parent.name, path.stem
+    spec = importlib.util.spec_from_file_location(f"snippets.{part}.{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    launched: list[tuple[str, str]] = []
+
+    def run(kernel: JITFunction, *args: Any, **kwargs: Any) -> None:
+        launched.append((kernel.__name__, compile_launch(kernel, *args, **kwargs)))
+
+    JITFunction.run = run
+    found: dict[str, list[tuple[str, str]] | str] = {}
+    for dtype in DTYPES[:3] if part == "attention" else DTYPES:
+        launched.clear()
+        try:
+            for call in examples(module, dtype):
+                call()
+            found[str(dtype)] = launched.copy()
+        except Exception as error:
+            found[str(dtype)] = f"{type(error).__name__}: {error}"
+    return found
+
+
+if __name__ == "__main__":
+    torch.cuda.get_device_capability = lambda device: (9, 0)
+    torch.cuda.get_device_properties = lambda device: PROPERTIES
+    answers, sys.stdout = sys.stdout, sys.stderr  # whatever a snippet prints
+    for line in sys.stdin:
+        print(json.dumps(kernels_of(Path(line.strip()))), file=answers, flush=True)

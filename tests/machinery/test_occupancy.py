@@ -1,0 +1,40 @@
+"""The benchmark and persistent.py count the same programs on a multiprocessor."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from benchmarks import timing
+from snippets.softmax import persistent
+
+H200 = SimpleNamespace(
+    regs_per_multiprocessor=65536,
+    max_threads_per_multi_processor=2048,
+    shared_memory_per_multiprocessor=233472,
+    multi_processor_count=132,
+    warp_size=32,
+)
+
+
+@pytest.mark.parametrize("warps", [1, 4, 16, 32])
+@pytest.mark.parametrize("shared", [0, 16, 38_000, 196_608])
+def test_the_counts_agree(
+    warps: int, shared: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: H200)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    for registers in range(16, 65536 // (32 * warps) + 1):
+        metadata = SimpleNamespace(num_warps=warps, shared=shared)
+        kernel = SimpleNamespace(n_regs=registers, metadata=metadata)
+        resident = persistent.resident_programs(kernel, torch.device("cuda", 0))
+        assert resident == 132 * timing.occupancy(kernel)
+
+
+def test_ten_programs_of_44_registers() -> None:
+    # bf16, 128 columns, as compiled: 132 places more were once taken to be there.
+    metadata = SimpleNamespace(num_warps=4, shared=12_288)
+    kernel = SimpleNamespace(n_regs=44, metadata=metadata)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "get_device_properties", lambda device: H200)
+        assert persistent.resident_programs(kernel, torch.device("cuda", 0)) == 1320

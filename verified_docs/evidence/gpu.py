@@ -1,0 +1,111 @@
+"""`make gpu`: run the tests of snippets on a GPU, and record what they show.
+
+Each module has a process of its own, several at a time, and writes into a record that
+is empty at first. It ends well only if every snippet that was due is in there, passed.
+What it holds then joins the record in records/; an interrupted run leaves that as it
+was.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+from verified_docs import layout
+from verified_docs.evidence import machine, manifest, records
+from verified_docs.evidence.records import Entry, State
+
+AT_ONCE = 14
+SECONDS = 1800  # for one module
+
+
+def main(root: Path, everything: bool, folder: str) -> int:
+    """Run what is stale, or everything; the record goes to `folder`/<gpu>.
+
+    Returns 0 if all that was due passed. Raises RecordError.
+    """
+    facts = machine.facts(root)
+    if "gpu" not in facts:
+        print("make gpu: no GPU is seen here, or TRITON_INTERPRET is set")
+        return 1
+    run, key = machine.run_name(facts), records.versions(facts)
+    known = records.load(root / layout.verification_file(facts["gpu"]))
+    due = [
+        name
+        for name in layout.names(root)
+        if everything or _judge(root, name, known.snippets.get(name, {}).get(key))
+    ]
+    with tempfile.TemporaryDirectory() as empty:
+        file = Path(empty, layout.VERIFICATION)
+        records.save(records.Verification(file, {run: facts}))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            try:
+                ended = list(pool.map(lambda name: _test(root, name, file), due))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        seen = records.load(file).snippets
+    entries = {}
+    for name, end in zip(due, ended, strict=True):
+        entry = seen.get(name, {}).get(key)
+        if entry is None or (end and entry.state == "passed"):
+            entry = _unrecorded(root, name, run, entry, end)
+        entries[name] = entry
+    target = root / layout.verification_file(facts["gpu"], folder)
+    if not target.exists() and known.path.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(known.path, target)
+    records.merge(target, {run: facts}, entries, root)
+    faults = {name: _judge(root, name, entry) for name, entry in entries.items()}
+    for name, reason in faults.items():
+        print(f"{name}: {reason or f'{entries[name].cases} cases passed'}")
+    wrong = sum(map(bool, faults.values()))
+    print(f"{target}: {len(due) - wrong} of {len(due)} snippets that were due passed")
+    return 1 if wrong else 0
+
+
+def _test(root: Path, name: str, file: Path) -> str:
+    """Run the tests of a snippet; what they tell is shown if they fail. Returns how."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-c", layout.SETTINGS, layout.test_file(name), "--record", str(file)]
+    own = {key: each for key, each in os.environ.items() if "PYTEST" not in key}
+    own["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # None that happens to be installed.
+    try:
+        run = subprocess.run(
+            command,
+            cwd=root,
+            env=own,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it ran longer than {SECONDS} s"
+    if run.returncode:
+        print(run.stdout.decode(errors="replace"), flush=True)
+    return f"pytest ended with status {run.returncode}" if run.returncode else ""
+
+
+def _unrecorded(
+    root: Path, name: str, run: str, entry: Entry | None, end: str
+) -> Entry:
+    """The entry of a snippet whose tests did not run to a good end."""
+    if entry:
+        return replace(entry, state="failed", failed=[end])
+    failed = [end or "its tests did not run"]
+    files = records.hashes(root, manifest.beside(root, name))
+    return Entry(run, "failed", failed, 0, {}, {}, "", "", files)
+
+
+def _judge(root: Path, name: str, entry: Entry | None) -> str:
+    """Why a snippet is not shown to work by an entry, or ""."""
+    if entry is None:
+        return State.MISSING
+    changed = entry.changed(root, name)
+    state = entry.judge(changed)
+    why = ", ".join(changed or entry.failed or list(entry.skipped))
+    return "" if state is State.FRESH else f"{state}: {why}"
