@@ -91,7 +91,7 @@ bench:  ## time the kernels and their peers on this machine's GPU and record it
 	@$(PYTHON) $(NEEDS) "make $@" torch triton
 	$(PYTHON) -m benchmarks $(PARTS)
 
-audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, weights, axe, Lighthouse
+audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, Lighthouse
 	python -m tests.site.audit
 
 clean:  ## remove what the other targets made, the installed packages too

@@ -1,8 +1,8 @@
 """`make audit`: the site's figures. Exits 1 if one is outside its limit.
 
-Build time from clean, the weight of each page's first visit, and Lighthouse's scores of
-the home page, a page of mathematics and the notebook: of each score the median of a few
-runs, because what else the machine does counts too.
+Build time from clean, and Lighthouse's scores of the home page, a page of mathematics
+and the notebook: of each score the median of a few runs, because what else the machine
+does counts too. `make test` holds the rest: weight, axe-core, every line of code.
 """
 
 import json
@@ -14,11 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
-
-from tests.site.server import pages, serve
-from tests.site.test_pages import WEIGHT
-from tests.site.visit import Visit
+from tests.site.server import serve
 
 ROOT = Path(__file__).parents[2]
 BUILD_SECONDS = 12
@@ -69,16 +65,6 @@ def main() -> int:
     seconds = build_seconds()
     show("build from clean", f"{seconds:.1f} s", seconds <= BUILD_SECONDS)
     with serve() as address:
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-            )
-            for path in pages():
-                visit = Visit(browser, address, path)
-                kilobytes = f"{visit.weight / 1000:.0f} kB"
-                show(path or "home", kilobytes, visit.weight <= WEIGHT)
-                visit.context.close()
-            browser.close()
         for path in AUDITED:
             runs = [lighthouse(address + path) for _ in range(RUNS)]
             scores = {
