@@ -73,7 +73,7 @@ status: $(INSTALLED)  ## a table: snippet, pages, interpreter, GPU records
 # On a GPU machine: with its own torch and triton, so without .venv.
 gpu memcheck bench: export PATH := $(MACHINE)
 
-gpu:  ## test on this machine's GPU what is stale there, and record it (ALL=1, RECORDS=DIR)
+gpu:  ## test on this machine's GPU what is stale, and record it (ALL=1, RECORDS=DIR)
 	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis
 	$(PYTHON) -m verified_docs gpu $(if $(ALL),--all) --records $(RECORDS)
 
@@ -82,7 +82,8 @@ memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernel
 		"not on the path; it comes with the CUDA toolkit" >&2; exit 1; }
 	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis
 	@# A process for each module: what the sanitizer keeps would fill the GPU.
-	find tests/snippets -name 'test_*.py' | PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 12 -n 1 \
+	find tests/snippets -name 'test_*.py' | \
+		PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 12 -n 1 \
 		compute-sanitizer --tool memcheck --error-exitcode 9 \
 		$(PYTHON) -m pytest -q -p no:cacheprovider --thin 3
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck

@@ -13,7 +13,7 @@ from itertools import groupby
 
 import torch
 
-from benchmarks import parts, peers
+from benchmarks import parts, peers, timing
 from benchmarks.beforehand import compile_all
 from benchmarks.run import ROOT, Run
 from verified_docs import layout
@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     facts, versions, good = machine.facts(ROOT), peers.versions(), True
     with torch.no_grad():
         compile_all(names)
+        timing.tune_briefly()
         for record, lists in groupby(names, key=lambda name: name.partition("/")[0]):
             start = time.perf_counter()
             path = ROOT / layout.benchmark_file(gpu, record, wanted.records)

@@ -63,17 +63,16 @@ class Ceilings:
     def facts(self) -> dict[str, Any]:
         """Of the copy and of the fastest product: the median, and how far it varied."""
         medians = {name: statistics.median(all) for name, all in self.speeds.items()}
-        copy = medians.pop("copy")
-        best = max(medians, key=lambda name: medians[name])
+        products = medians.keys() - {"copy"}
+        best = max(products, key=lambda name: medians[name])
+        seen = {"copy": self.speeds["copy"], "matmul": self.speeds[best]}
         return {
-            "copy": copy,
-            "copy_lowest": min(self.speeds["copy"]),
-            "copy_highest": max(self.speeds["copy"]),
+            "copy": medians["copy"],
             "matmul": medians[best],
-            "matmul_lowest": min(self.speeds[best]),
-            "matmul_highest": max(self.speeds[best]),
-            "matmul_shape": best,
-            "looks": len(self.speeds["copy"]),
+            "product": best,
+            "looks": len(seen["copy"]),
+            "lowest": {name: min(all) for name, all in seen.items()},
+            "highest": {name: max(all) for name, all in seen.items()},
         }
 
     def state(self) -> dict[str, str]:

@@ -123,6 +123,7 @@ class Run:
         for name in [key for key, value in old.items() if isinstance(value, list)]:
             here, there = self.facts, old["environment"]
             same = all(here.get(key) == there.get(key) for key in SAME)
+            same &= self.peers == old.get("peers", {})
             needed = sources(old, name, self.path.stem)
             new = name in lists or name == "refusals"
             if not new and same and not records.changed(ROOT, needed):

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 from triton.testing import do_bench
 
@@ -56,6 +57,13 @@ def graph(calls: Sequence[Callable[[], object]]) -> Callable[[], None]:
         for call in calls:
             call()
     return partial(lambda calls: captured.replay(), calls)
+
+
+def tune_briefly() -> None:
+    """Let the autotuner time each configuration for 20 milliseconds, not for 100."""
+    Autotuner.do_bench = lambda self, call, quantiles: do_bench(
+        call, warmup=5, rep=20, quantiles=quantiles
+    )
 
 
 def in_graphs(calls: Calls) -> dict[str, dict[str, float]]:

@@ -43,6 +43,11 @@ def part(snippet: str) -> str:
     return PurePosixPath(snippet).parts[0]
 
 
+def is_wrong(snippet: str) -> bool:
+    """Whether a snippet is wrong on purpose, by its name."""
+    return PurePosixPath(snippet).name.startswith("wrong_")
+
+
 def snippet_file(snippet: str) -> str:
     """`softmax/online.py` -> `snippets/softmax/online.py`."""
     return f"{SNIPPETS}/{snippet}"

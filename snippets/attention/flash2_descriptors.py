@@ -157,9 +157,9 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         if (x.dtype, x.device) != (q.dtype, q.device):
             as_q = f"{q.dtype} on {q.device}, as q"
             raise ValueError(f"{name} is {x.dtype} on {x.device}; it must be {as_q}")
-        if x.requires_grad and torch.is_grad_enabled():
+        if torch.is_grad_enabled() and x.requires_grad:
             lost = "requires a gradient, which this forward pass would lose"
-            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach")
+            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
     batch, heads, _, head_dim = q.shape
     if not 1 <= head_dim <= 256 or head_dim * q.element_size() % 16:
         right = "up to 256, in rows of a multiple of 16 bytes"

@@ -178,6 +178,10 @@ def attention_kernel(
 # --8<-- [start:checks]
 def check(q, k, v, scales: dict[str, torch.Tensor]) -> None:
     """Raise a ValueError that names the tensor that the kernel cannot take."""
+    for name, x in {"q": q, "k": k, "v": v, **scales}.items():
+        if torch.is_grad_enabled() and x.requires_grad:
+            lost = "requires a gradient, which this forward pass would lose"
+            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 4:
             raise ValueError(f"{name} has {x.ndim} dimensions; it must have 4")
@@ -185,9 +189,6 @@ def check(q, k, v, scales: dict[str, torch.Tensor]) -> None:
             raise ValueError(f"{name} is {x.dtype}; it must be torch.float8_e4m3fn")
         if x.device != q.device:
             raise ValueError(f"{name} is on {x.device}; it must be on q's {q.device}")
-        if x.requires_grad and torch.is_grad_enabled():
-            lost = "requires a gradient, which this forward pass would lose"
-            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach")
     batch, heads, _, head_dim = q.shape
     if not 16 <= head_dim <= 256 or head_dim % 16:
         right = "a multiple of 16 up to 256"

@@ -32,6 +32,8 @@ ELEMENTWISE = (
 )
 # Operations of PyTorch that give a tensor its memory, and do not touch it.
 ALLOCATIONS = ("aten::empty", "aten::set_")
+# One that asks a tensor for its shape alone.
+SHAPE_ONLY = "aten::zeros_like"
 
 
 class Traffic(Bounds):
@@ -141,7 +143,7 @@ class Operations(TorchDispatchMode):
             or not any(x.is_floating_point() for x in (*inputs, result))
         ):
             return result
-        for x in inputs:
+        for x in inputs if operation.name() != SHAPE_ONLY else ():
             self.traffic.bytes[f"load {self.names[storage(x)]}"] += size(x)
         name = next(self.results)
         self.traffic.bytes[f"store {name}"] += size(result)

@@ -63,7 +63,7 @@ def test_gpus_that_disagree_are_both_named(repository: Repository) -> None:
 
 
 def test_wrong_on_purpose(repository: Repository) -> None:
-    repository.snippet("softmax/wrong_tail.py", "x = 1\n")
+    repository.snippet("softmax/wrong_tail.py", '"""Wrong on purpose."""\n')
     words = {}
     words["nothing"] = repository.badge("softmax/wrong_tail.py")
     repository.interpret(wrong_tail={})

@@ -67,7 +67,7 @@ def test_markers(site, old, new, where, reason):
 
 
 def test_a_snippet_on_no_page(site):
-    (site / "snippets/part/new.py").write_text("x = 1\n")
+    (site / "snippets/part/new.py").write_text("X = 1\n")
     shutil.copy(site / "tests/snippets/part/test_one.py",
                 site / "tests/snippets/part/test_new.py")  # fmt: skip
     names = ("part/new.py", "part/one.py", "part/two.py")

@@ -1,12 +1,20 @@
 """What watches the tests of the snippets: poison, guards, the rule of accuracy."""
 
 import math
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 import torch
+import triton
+import triton.language as tl
 
 from tests.harness import accuracy, poison
+from tests.harness.inputs import INTERPRETED
+from tests.harness.language import replaced_once
+from tests.harness.launches import check_where_it_launches
+
+needs_interpreter = pytest.mark.skipif(not INTERPRETED, reason="on the interpreter")
 
 DTYPES = [
     torch.float16,
@@ -257,3 +265,83 @@ def test_shapes_and_dtypes_must_agree() -> None:
 def test_nothing_is_right() -> None:
     x = torch.zeros(0, 3)
     assert accuracy.compare(x, x.double(), x).error == 0.0
+
+
+# Named outputs.
+
+
+def outputs(**errors: float) -> list[dict[str, torch.Tensor]]:
+    """Two values each, off by these errors; PyTorch's are off by 1e-3."""
+    reference = dict.fromkeys(errors, torch.tensor([0.25, 0.5], dtype=torch.float64))
+    actual = {name: (reference[name] + error).float() for name, error in errors.items()}
+    return [
+        actual,
+        reference,
+        {name: (x + 1e-3).float() for name, x in reference.items()},
+    ]
+
+
+def test_a_gradient_may_be_off_by_three_times_the_own_error() -> None:
+    found = accuracy.compare_all(*outputs(o=1.9e-3, dq=2.9e-3))
+    assert found["dq"].bound == pytest.approx(1.5 * found["o"].bound, rel=1e-3)
+    for errors in ({"o": 2.1e-3, "dq": 0.0}, {"o": 0.0, "dq": 3.1e-3}):
+        (wrong,) = [name for name, error in errors.items() if error]
+        with pytest.raises(AssertionError, match=f"^{wrong}: error .* above the bound"):
+            accuracy.compare_all(*outputs(**errors))
+
+
+def test_a_logsumexp_near_0_is_as_exact_as_one_of_8() -> None:
+    exact = torch.zeros(1, dtype=torch.float64)
+    own, actual = exact.float(), (exact + 7 * 2**-23).float()
+    accuracy.compare_all({"lse": actual}, {"lse": exact}, {"lse": own})
+    with pytest.raises(AssertionError, match=r"^lse: error"):
+        accuracy.compare_all({"lse": 2 * actual}, {"lse": exact}, {"lse": own})
+
+
+def test_no_output_is_left_out() -> None:
+    actual, reference, baseline = outputs(o=0.0, lse=0.0)
+    del actual["lse"]
+    with pytest.raises(AssertionError):
+        accuracy.compare_all(actual, reference, baseline)
+
+
+@pytest.mark.parametrize("name", ["", "o", "lse"])
+def test_what_is_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple] = []
+    monkeypatch.setattr(accuracy, "record_accuracy", lambda *found: seen.append(found))
+    actual, reference, baseline = (x["o"] for x in outputs(o=1e-3))
+    named = ({name: x} if name else x for x in (actual, reference, baseline))
+    accuracy.check_accuracy(*named)
+    assert [dtype for dtype, *_ in seen] == ([] if name == "lse" else ["float32"])
+
+
+# Launches on the interpreter.
+
+
+@triton.jit
+def one_kernel(y_ptr):
+    tl.store(y_ptr, 1.0)
+
+
+def launch(x: torch.Tensor, *, at_home: bool) -> None:
+    home = torch.cuda.device_of(x) if at_home else nullcontext()
+    with home:
+        one_kernel[(1,)](x)
+
+
+@needs_interpreter
+def test_a_launch_on_another_device_than_its_input_s_is_seen() -> None:
+    check_where_it_launches(launch, torch.zeros(1), at_home=True)
+    with pytest.raises(AssertionError):
+        check_where_it_launches(launch, torch.zeros(1), at_home=False)
+
+
+@needs_interpreter
+def test_the_language_is_put_back_after_the_test() -> None:
+    before, x = vars(tl).copy(), torch.zeros(1)
+    with replaced_once():
+        for _ in range(2):
+            launch(x, at_home=True)
+        assert vars(tl) != before
+    assert vars(tl) == before
+    assert x == 1

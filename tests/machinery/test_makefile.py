@@ -109,6 +109,18 @@ def test_a_gpu_is_used_with_the_python_of_the_machine(tree: Tree, target: str) -
     assert "that of the machine" in tree.make(target)[1]
 
 
+def test_what_is_asked_of_the_gpu(tree: Tree) -> None:
+    script = tree.script("bin/python9", 'echo python "$@"')
+    said = [
+        tree.make("gpu", f"PYTHON={script}", *arguments)[1].splitlines()[-1]
+        for arguments in ((), ("ALL=1", "RECORDS=/elsewhere"))
+    ]
+    assert said == [
+        "python -m verified_docs gpu --records records",
+        "python -m verified_docs gpu --all --records /elsewhere",
+    ]
+
+
 def test_a_port_that_is_taken(tree: Tree) -> None:
     tree.script(".venv/bin/mkdocs", 'echo mkdocs "$@"')
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -61,6 +61,11 @@ def accurate(dtype, error, bound):
     "gpu/triton-3.6.0.dist-info/METADATA": "Name: triton\nVersion: 3.6.0\n",
     "gpu/nvidia-smi": "#!/bin/sh\necho '580.1, 700.00 W, 1980 MHz, [N/A]'\n",
 }
+SNIPPET = """VALUE = 1
+# --8<-- [start:demo]
+print('{name} é')
+# --8<-- [end:demo]
+"""
 TESTS = """
 import importlib
 import pytest
@@ -106,7 +111,7 @@ class Tree:
         monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
     def add(self, name: str, part: str = "part") -> None:
-        self.write(f"snippets/{part}/{name}.py", f"VALUE = 1\nprint('{name} é')\n")
+        self.write(f"snippets/{part}/{name}.py", SNIPPET.format(name=name))
         text = TESTS.format(name=name).replace("snippets.part import", "snippets."
             + part.replace("/", ".") + " import")  # fmt: skip
         self.write(f"tests/snippets/{part}/test_{name}.py", text)
@@ -254,7 +259,7 @@ def test_gpus_and_versions_stand_side_by_side(recorded: Tree) -> None:
     newer = "torch 2.12.0, triton 3.6.0"
     assert list(recorded.record()["snippets"]["part/b.py"]) == [KEY, newer]
     recorded.replace("gpu/torch.py", "H200", "H100")
-    recorded.replace(TEST_B, "VALUE == 1", "case < 8")
+    recorded.replace(TEST_B, "VALUE == 1", "VALUE > case / 8")
     assert recorded.gpu()[0] == 1
     runs = Evidence(recorded.root).status("part/b.py").runs
     assert [(run.gpu, str(run.state)) for run in runs] == [
@@ -269,15 +274,17 @@ def test_gpus_and_versions_stand_side_by_side(recorded: Tree) -> None:
 LATE = "@pytest.fixture(autouse=True)\ndef late():\n    yield\n    assert 0\n\n"
 RAISES = "pytest.raises(ZeroDivisionError, lambda *_: 1 / 0, "
 SKIP = '@pytest.mark.skipif(True, reason="no second GPU")'
+BODY = "def test_elsewhere():\n    "
+ELSEWHERE = f"{SKIP}\n{BODY}pass"
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new", "failed"),
     [
-        (TEST_B, "VALUE == 1", "case < 8", "test_cases[8]"),
+        (TEST_B, "VALUE == 1", "VALUE > case / 8", "test_cases[8]"),
         ("snippets/part/b.py", "print", "VALUE or print", "demo"),
         ("snippets/part/b.py", "print", "if __name__ == '__main__': 1/0 #", "demo"),
-        ("snippets/part/b.py", "VALUE", "VALUE VALUE", "pytest ended with status 2"),
+        ("snippets/part/b.py", "VALUE", "import no\nVALUE", "pytest ended with status"),
         (
             TEST_B,
             "class",
@@ -286,14 +293,15 @@ SKIP = '@pytest.mark.skipif(True, reason="no second GPU")'
         ),
         (TEST_B, SKIP, "@pytest.mark.xfail", "test_elsewhere"),
         (TEST_B, SKIP, "@pytest.mark.xfail(run=False)", "test_elsewhere"),
-        (TEST_B, "    pass", "    pytest.xfail()", "test_elsewhere"),
+        (TEST_B, ELSEWHERE, f"{BODY}pytest.xfail()", "test_elsewhere"),
         (TEST_B, SKIP, "@pytest.mark.skip", "test_elsewhere"),
         (TEST_B, "2e-4, 3e-3", "3e-3, 2e-4", "TestMore::test_accuracy"),
         (TEST_B, "2e-4,", "float('nan'),", "TestMore::test_accuracy"),
         (TEST_B, "2e-4,", "-1,", "TestMore::test_accuracy"),
         (TEST_B, "accurate(", RAISES, "NO_ACCURACY says why nothing is measured"),
-        (TEST_B, "    pass", "    __import__('os')._exit(0)", "its tests did not run"),
-        (TEST_B, "    pass", "    pytest.exit()", "pytest ended with status 2"),
+        (TEST_B, ELSEWHERE, f"{BODY}__import__('os')._exit(0)", "its tests did not"),
+        (TEST_B, ELSEWHERE, f"{BODY}pytest.exit()", "pytest ended with status 2"),
+        (TEST_B, SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
         # Nothing runs.
         ("pytest.ini", "addopts =", "addopts = --co", "its tests did not run"),
         ("pytest.ini", "addopts =", "addopts = -k cases", "its tests did not run"),
@@ -318,7 +326,7 @@ def test_a_snippet_that_fails_is_recorded_as_failed(
     for name in ("a", "c"):
         (recorded.root / f"snippets/part/{name}.py").unlink()
     recorded.replace(file, old, new)
-    if "skipif" not in recorded.read(TEST_B):
+    if "skipif" not in recorded.read(TEST_B) and "    pass" in recorded.read(TEST_B):
         recorded.replace(TEST_B, "    pass", "    assert not {}[1]")
     status, told = recorded.gpu()
     assert status == 1
@@ -603,10 +611,12 @@ def test_larger():
 
 
 def test_thin_takes_a_few_cases_of_each(tree: Tree) -> None:
-    tree.replace(TEST_B, SKIP, "@pytest.mark.leaves_tensors")
+    tree.add("wrong_b")
+    test_b = "tests/snippets/part/test_wrong_b.py"
+    tree.replace(test_b, SKIP, "@pytest.mark.leaves_tensors")
     result = tree.pytest("tests", "--thin", "2", "-v")
-    result.assert_outcomes(passed=12, skipped=2, deselected=25)
-    chosen = [line for line in result.outlines if "b.py::test_cases" in line]
+    result.assert_outcomes(passed=16, skipped=3, deselected=33)
+    chosen = [line for line in result.outlines if "wrong_b.py::test_cases" in line]
     again = tree.pytest("tests", "--thin=2", "-v").outlines
-    names = [line.split(" ")[0] for line in again if "b.py::test_cases" in line]
+    names = [line.split(" ")[0] for line in again if "wrong_b.py::test_cases" in line]
     assert names == [line.split(" ")[0] for line in chosen]

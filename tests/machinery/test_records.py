@@ -3,29 +3,25 @@
 import json
 import multiprocessing
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from verified_docs import layout
 from verified_docs.evidence import records
-from verified_docs.evidence.records import Entry, Environment, Error, RecordError, State
+from verified_docs.evidence.records import Entry, Error, RecordError, State
 
-ENVIRONMENT = Environment(
-    gpu="NVIDIA H200",
-    capability="9.0",
-    driver="580.1",
-    cuda="13.0",
-    torch="2.11.0",
-    triton="3.6.0",
-    python="3.12.3",
-    date="2026-11-21",
-)
+SNIPPET, TEST = "snippets/part/code.py", "tests/snippets/part/test_code.py"
+FACTS = {"gpu": "NVIDIA H200", "torch": "2.11", "triton": "3.6", "date": "2026-11-21"}
+KEY = "torch 2.11, triton 3.6"
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    for name in ("snippets/part/code.py", "tests/snippets/part/test_code.py"):
+    for name in (SNIPPET, TEST):
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_bytes(f"# {name} — é\r\n".encode())
     return tmp_path
@@ -33,29 +29,30 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def entry(root: Path) -> Entry:
-    test = "tests/snippets/part/test_code.py"
     return Entry(
-        sha256=records.file_hash(root / "snippets/part/code.py"),
-        test=test,
-        test_sha256=records.file_hash(root / test),
-        cases=3,
-        skipped=["test_big: needs a GPU"],
+        run="a run",
+        state="passed",
+        failed=[],
+        cases=30,
+        skipped={"test_big": "needs a GPU"},
         errors={"float32": Error(1e-7, 2e-7, "test_a[é]")},
+        no_accuracy="",
         output="cuda: größter Fehler 1e-7\n",
-        environment=ENVIRONMENT,
+        manifest=records.hashes(root, [SNIPPET, TEST]),
     )
 
 
 @pytest.fixture
 def path(root: Path, entry: Entry) -> Path:
-    path = root / "records/nvidia-h200/verification.json"
-    records.save(records.Verification(path, {"part/code.py": entry}))
+    path = root / layout.verification_file("NVIDIA H200")
+    snippets = {"part/code.py": {KEY: entry}}
+    records.save(records.Verification(path, {"a run": FACTS}, snippets))
     return path
 
 
-def test_what_is_saved_is_loaded(path: Path, entry: Entry) -> None:
-    assert records.load(path).snippets == {"part/code.py": entry}
-    assert records.load_all(path.parents[1]) == {"nvidia-h200": records.load(path)}
+def test_what_is_saved_is_loaded(path: Path, root: Path, entry: Entry) -> None:
+    assert records.load(path).snippets == {"part/code.py": {KEY: entry}}
+    assert records.load_all(root) == {"nvidia-h200": records.load(path)}
     before = path.read_bytes()
     records.save(records.load(path))
     assert path.read_bytes() == before
@@ -65,21 +62,10 @@ def test_what_is_saved_is_loaded(path: Path, entry: Entry) -> None:
 
 def test_a_file_that_is_not_there_has_no_entries(root: Path) -> None:
     assert records.load(root / "none.json").snippets == {}
-    assert records.load_all(root / "records") == {}
+    assert records.load_all(root) == {}
 
 
-def test_two_gpus_are_two_records(path: Path, root: Path, entry: Entry) -> None:
-    other = replace(entry, environment=replace(ENVIRONMENT, gpu="NVIDIA L4"), cases=1)
-    with records.editing(root / "records/nvidia-l4/verification.json") as record:
-        record.snippets["part/code.py"] = other
-    found = records.load_all(root / "records")
-    assert found["nvidia-l4"].snippets["part/code.py"] == other
-    assert found["nvidia-h200"].snippets["part/code.py"] == entry
-
-
-@pytest.mark.parametrize(
-    "changed", ["snippets/part/code.py", "tests/snippets/part/test_code.py"]
-)
+@pytest.mark.parametrize("changed", [SNIPPET, TEST])
 @pytest.mark.parametrize(
     "change",
     [
@@ -90,34 +76,22 @@ def test_two_gpus_are_two_records(path: Path, root: Path, entry: Entry) -> None:
     ids=["line end", "one more byte", "gone"],
 )
 def test_fresh_until_a_byte_changes(
-    path: Path, root: Path, changed: str, change
+    entry: Entry, root: Path, changed: str, change: Callable[[Path], None]
 ) -> None:
-    record = records.load(path)
-    assert record.state(root, "part/code.py") is State.FRESH
+    assert entry.changed(root, "part/code.py") == []
     change(root / changed)
-    assert record.state(root, "part/code.py") is State.STALE
-    assert record.state(root, "part/other.py") is State.MISSING
+    assert entry.changed(root, "part/code.py") == [changed]
 
 
-def test_what_a_test_module_shares_with_others_is_part_of_it(root: Path) -> None:
-    test = "tests/snippets/part/test_code.py"
-    for name, text in {
-        test: "import os\nfrom tests.snippets.part.cases import A\n",
-        "tests/snippets/part/cases.py": "import tests.snippets.part.more\n",
-        "tests/snippets/part/more.py": "from tests.snippets.part.cases import A\n",
-    }.items():
-        (root / name).write_text(text)
-    before = records.test_hash(root, test)
-    assert before != records.file_hash(root / test)
-    for name in ("cases", "more"):
-        path = root / f"tests/snippets/part/{name}.py"
-        text = path.read_text()
-        path.write_text(text + "\n")
-        assert records.test_hash(root, test) != before
-        path.write_text(text)
-    assert records.test_hash(root, test) == before
-    (root / test).write_text("import os\n")
-    assert records.test_hash(root, test) == records.file_hash(root / test)
+def test_what_an_entry_says(entry: Entry) -> None:
+    assert entry.judge([]) is State.FRESH
+    assert entry.judge([TEST]) is State.STALE
+    failed = replace(entry, state="failed", failed=["test_a"])
+    assert failed.judge([]) is State.FAILED
+    assert failed.judge([TEST]) is State.STALE
+    few, many = (dict.fromkeys(map(str, range(n)), "no fp8") for n in (3, 4))
+    assert replace(entry, cases=27, skipped=few).judge([]) is State.FRESH
+    assert replace(entry, cases=27, skipped=many).judge([]) is State.SKIPPED
 
 
 def test_a_record_cut_short_at_any_byte_is_refused_by_name(path: Path) -> None:
@@ -128,31 +102,38 @@ def test_a_record_cut_short_at_any_byte_is_refused_by_name(path: Path) -> None:
             records.load(path)
 
 
+Change = Callable[[dict[str, Any]], object]
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        (lambda e: e.pop("sha256"), "/snippets/part/code.py/sha256 is missing"),
-        (lambda e: e.update(sha256="12"), "sha256 is not a SHA-256: '12'"),
-        (
-            lambda e: next(iter(e["errors"].values())).update(error=float("nan")),
-            "is not finite: nan",
-        ),
-        (lambda e: e.update(test_sha256=None), "test_sha256 is a NoneType"),
+        (lambda e: e.pop("run"), f"/snippets/part/code.py/{KEY}/run is missing"),
+        (lambda e: e.update(run="another"), "run is not in the file"),
+        (lambda e: e.update(state="fine"), "state is 'fine'"),
         (lambda e: e.update(cases="3"), "cases is a str; it must be int"),
-        (lambda e: e.update(cases=True), "cases is a bool; it must be int"),
-        (lambda e: e.update(skipped=[1]), "skipped holds something other than text"),
-        (lambda e: e.update(errors=[]), "errors is a list; it must be dict"),
+        (lambda e: e.update(cases=0), "passed, though cases failed or none ran"),
+        (lambda e: e.update(failed=["a"]), "passed, though cases failed or none ran"),
+        (lambda e: e.update(failed=[1]), "failed/0 is a int; it must be str"),
+        (lambda e: e.update(skipped=["a"]), "skipped is a list; it must be dict"),
+        (lambda e: e.update(skipped={"a": 1}), "skipped/a is a int; it must be str"),
         (lambda e: e["errors"].update(float16=1), "errors/float16 is a int"),
         (lambda e: e["errors"]["float32"].pop("bound"), "float32/bound is missing"),
-        (lambda e: e.update(output=None), "output is a NoneType"),
-        (lambda e: e.pop("environment"), "/environment is missing"),
-        (lambda e: e["environment"].pop("driver"), "environment/driver is missing"),
-        (lambda e: e["environment"].update(gpu=1), "environment/gpu is a int"),
+        (lambda e: e.update(manifest={}), f"manifest lacks {SNIPPET}"),
+        (lambda e: e["manifest"].pop(TEST), f"manifest lacks {TEST}"),
+        (lambda e: e["manifest"].update(x="12"), "manifest/x is no SHA-256: '12'"),
+        *(
+            (lambda e, x=x: e["errors"]["float32"].update(error=x), "is not in 0 to")
+            for x in (float("nan"), -1e-9, 3e-7, float("inf"))
+        ),
+        (lambda e: e["errors"]["float32"].update(bound=float("inf")), "0 to inf"),
     ],
 )
-def test_a_wrong_shape_is_refused_with_its_place(path: Path, change, reason) -> None:
+def test_an_entry_that_proves_nothing_is_refused(
+    path: Path, change: Change, reason: str
+) -> None:
     data = json.loads(path.read_text("utf-8"))
-    change(data["snippets"]["part/code.py"])
+    change(data["snippets"]["part/code.py"][KEY])
     path.write_text(json.dumps(data), "utf-8")
     with pytest.raises(RecordError) as error:
         records.load(path)
@@ -161,13 +142,30 @@ def test_a_wrong_shape_is_refused_with_its_place(path: Path, change, reason) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("change", "reason"),
     [
-        ("[]", "holds a list, not an object"),
-        ("{}", "/snippets is missing"),
-        ('{"snippets": {"a.py": 1}}', "/snippets/a.py is a int, not an object"),
-        ("\xff", "not JSON"),
+        (lambda d: d.update(format=3), "its format is 3, not 2"),
+        (lambda d: d.pop("format"), "/format is missing"),
+        (lambda d: d.pop("runs"), "/runs is missing"),
+        (lambda d: d["runs"]["a run"].pop("date"), "/runs/a run/date is missing"),
+        (lambda d: d["runs"]["a run"].update(date="9999-01-01"), "is in the future"),
+        (lambda d: d["runs"]["a run"].update(gpu="NVIDIA L4"), "whose folder is anoth"),
+        (lambda d: d["runs"]["a run"].pop("gpu"), "whose folder is another one"),
+        (lambda d: d.update(snippets={"a.py": 1}), "/snippets/a.py is a int"),
     ],
+)
+def test_a_record_of_nowhere_or_no_time_is_refused(
+    path: Path, change: Change, reason: str
+) -> None:
+    data = json.loads(path.read_text("utf-8"))
+    change(data)
+    path.write_text(json.dumps(data), "utf-8")
+    with pytest.raises(RecordError, match=reason):
+        records.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("[]", "is a list; it must be dict"), ("\xff", "not JSON")]
 )
 def test_another_file_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     path = tmp_path / "verification.json"
@@ -176,16 +174,22 @@ def test_another_file_is_refused(tmp_path: Path, text: str, reason: str) -> None
         records.load(path)
 
 
-def test_nothing_is_written_if_the_edit_fails(path: Path) -> None:
-    def fail() -> None:
-        with records.editing(path) as record:
-            record.snippets.clear()
-            raise KeyboardInterrupt
-
-    before = path.read_bytes()
-    with pytest.raises(KeyboardInterrupt):
-        fail()
-    assert path.read_bytes() == before
+def test_what_is_merged_replaces_the_same_versions_only(
+    path: Path, root: Path, entry: Entry
+) -> None:
+    runs = {"b": FACTS | {"torch": "2.12"}, "c": FACTS, "d": FACTS}
+    later = {"part/code.py": replace(entry, run="b")}
+    records.merge(path, runs, later | {"part/gone.py": replace(entry, run="d")}, root)
+    found = records.load(path)
+    assert list(found.runs) == ["a run", "b"]
+    assert [each.run for each in found.snippets["part/code.py"].values()] == [
+        "a run",
+        "b",
+    ]
+    records.merge(path, runs, {"part/code.py": replace(entry, run="c")}, root)
+    found = records.load(path)
+    assert list(found.runs) == ["b", "c"]
+    assert list(found.snippets) == ["part/code.py"]
 
 
 def test_a_write_that_fails_leaves_the_old_file(
@@ -197,20 +201,26 @@ def test_a_write_that_fails_leaves_the_old_file(
     before = path.read_bytes()
     monkeypatch.setattr(records.os, "fsync", full)
     with pytest.raises(OSError, match="no space"):
-        records.save(records.Verification(path, {}))
+        records.save(records.Verification(path))
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["verification.json"]
 
 
-def add(path: Path, entry: Entry, worker: int) -> None:
+def add(path: Path, entry: Entry, worker: int, root: Path) -> None:
     for number in range(10):
-        with records.editing(path) as record:
-            record.snippets[f"part/{worker}_{number}.py"] = entry
+        name = f"part/{worker}_{number}.py"
+        (root / layout.snippet_file(name)).touch()
+        files = [layout.snippet_file(name), layout.test_file(name)]
+        manifest = dict.fromkeys(files, "0" * 64)
+        records.merge(path, {}, {name: replace(entry, manifest=manifest)}, root)
 
 
-def test_two_processes_that_edit_lose_nothing(path: Path, entry: Entry) -> None:
+def test_processes_that_merge_lose_nothing(
+    path: Path, entry: Entry, root: Path
+) -> None:
     context = multiprocessing.get_context("fork")
-    workers = [context.Process(target=add, args=(path, entry, n)) for n in range(3)]
+    jobs = [(path, entry, number, root) for number in range(3)]
+    workers = [context.Process(target=add, args=job) for job in jobs]
     for worker in workers:
         worker.start()
     for worker in workers:
@@ -227,7 +237,7 @@ def test_two_processes_that_edit_lose_nothing(path: Path, entry: Entry) -> None:
     ],
 )
 def test_a_gpu_has_a_folder(gpu: str, folder: str) -> None:
-    assert records.slug(gpu) == folder
+    assert layout.slug(gpu) == folder
 
 
 # Benchmarks.
@@ -235,14 +245,14 @@ def test_a_gpu_has_a_folder(gpu: str, folder: str) -> None:
 
 @pytest.fixture
 def benchmark_file(root: Path, path: Path) -> Path:
-    snippet = "snippets/part/code.py"
     data = {
-        "environment": ENVIRONMENT.__dict__,
-        "files": {snippet: records.file_hash(root / snippet)},
+        "format": 2,
+        "environment": FACTS,
+        "manifest": records.hashes(root, [SNIPPET]),
         "ceilings": {"copy": 4.25e12},
-        "measurements": [],
+        "measurements": [{"seconds": 1.0}],
     }
-    file = path.with_name("softmax.json")
+    file = root / layout.benchmark_file("NVIDIA H200", "part")
     file.write_text(json.dumps(data))
     return file
 
@@ -251,39 +261,51 @@ def test_a_benchmark_is_stale_once_a_timed_file_changes(
     benchmark_file: Path, root: Path
 ) -> None:
     benchmark = records.load_benchmark(benchmark_file)
-    assert benchmark.environment == ENVIRONMENT
+    assert benchmark.environment == FACTS
     assert benchmark.data["ceilings"]["copy"] == 4.25e12
     assert benchmark.stale(root) == []
-    (root / "snippets/part/code.py").write_text("changed")
-    assert benchmark.stale(root) == ["snippets/part/code.py"]
+    (root / SNIPPET).write_text("changed")
+    assert benchmark.stale(root) == [SNIPPET]
     shutil.rmtree(root / "snippets")
-    assert benchmark.stale(root) == ["snippets/part/code.py"]
+    assert benchmark.stale(root) == [SNIPPET]
 
 
-def test_benchmarks_and_verification_are_told_apart(benchmark_file: Path) -> None:
-    folder = benchmark_file.parents[1]
-    assert list(records.load_all(folder)) == ["nvidia-h200"]
-    found = records.load_benchmarks(folder)
+def test_records_are_told_apart(benchmark_file: Path, root: Path) -> None:
+    (root / layout.VERDICTS).parent.mkdir()
+    (root / layout.VERDICTS).write_text("{}")
+    assert list(records.load_all(root)) == ["nvidia-h200"]
+    found = records.load_benchmarks(root)
     assert {gpu: list(names) for gpu, names in found.items()} == {
-        "nvidia-h200": ["softmax"]
+        "nvidia-h200": ["part"]
     }
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "reason"),
+    ("changes", "reason"),
     [
-        ("environment", None, "/environment is a NoneType"),
-        ("files", [], "/files is a list"),
-        ("files", {"a.py": 1}, "files/a.py is a int"),
+        ({"format": 1}, "its format is 1, not 2"),
+        ({"environment": None}, "/environment is a NoneType"),
+        ({"environment": FACTS | {"date": "9999-12-31"}}, "is in the future"),
+        ({"environment": FACTS | {"gpu": "NVIDIA L4"}}, "whose folder is another one"),
+        ({"manifest": []}, "/manifest is a list"),
+        ({"manifest": {"a.py": "1"}}, "/manifest/a.py is no SHA-256"),
+        ({"manifest": {}}, "/measurements has figures, but there are no hashes"),
+        ({"measurements": {}}, "/measurements is a dict"),
+        ({"backward": [1]}, "/backward/0 is a int"),
     ],
 )
-def test_a_benchmark_of_a_wrong_shape_is_refused(
-    benchmark_file: Path, key: str, value: object, reason: str
+def test_a_benchmark_that_proves_nothing_is_refused(
+    benchmark_file: Path, root: Path, changes: dict[str, Any], reason: str
 ) -> None:
     data = json.loads(benchmark_file.read_text())
-    benchmark_file.write_text(json.dumps({**data, key: value}))
+    benchmark_file.write_text(json.dumps(data | changes))
     with pytest.raises(RecordError, match=reason):
-        records.load_benchmark(benchmark_file)
-    benchmark_file.unlink()
+        records.load_benchmarks(root)
+
+
+def test_a_benchmark_of_no_part_is_refused(benchmark_file: Path, root: Path) -> None:
+    benchmark_file.rename(benchmark_file.with_name("other.json"))
+    with pytest.raises(RecordError, match="there is no part called other"):
+        records.load_benchmarks(root)
     with pytest.raises(RecordError, match="cannot be read"):
         records.load_benchmark(benchmark_file)

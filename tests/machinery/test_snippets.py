@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.snippets import SnippetError
 
@@ -111,14 +112,14 @@ def test_other_scripts_and_separators_survive() -> None:
 @pytest.mark.parametrize(
     ("text", "line", "reason"),
     [
-        ("x = 1\n# --8<-- [start:a]\ny = 1\n", 2, "section 'a' has no [end:a] after"),
+        ("X = 1\n# --8<-- [start:a]\nY = 1\n", 2, "section 'a' has no [end:a] after"),
         (
             "# --8<-- [start:kernel]\nx = 1\n# --8<-- [end:kernle]\n",
             3,
             "[end:kernle] ends no open section; the open one is 'kernel'",
         ),
-        ("x = 1\n# --8<-- [end:a]\n", 2, "[end:a] ends no open section"),
-        ("x = 1\n" + section("\n"), 2, "section 'a' is empty"),
+        ("X = 1\n# --8<-- [end:a]\n", 2, "[end:a] ends no open section"),
+        ("X = 1\n" + section("\n"), 2, "section 'a' is empty"),
         (section("x = 1") + section("y = 1"), 4, "section 'a' already starts at line"),
         (
             "# --8<-- [start:a]\n# --8<-- [start:b]\nx = 1\n# --8<-- [end:a]\n"
@@ -141,7 +142,7 @@ def test_other_scripts_and_separators_survive() -> None:
             3,
             "names the same line as [line:z]",
         ),
-        ("# --8<-- [line:z]\nx = 1\n", 1, "a marked line lies outside all sections"),
+        ("# --8<-- [line:z]\nX = 1\n", 1, "a marked line lies outside all sections"),
         ("x = 1\ny = (\n", 2, "syntax error: '(' was never closed"),
         ("\n", 1, "the file is empty"),
     ],
@@ -168,13 +169,13 @@ def test_faulty_bytes(data: bytes, line: int, reason: str) -> None:
 
 
 def test_resolve_and_its_errors(tmp_path: Path) -> None:
-    (tmp_path / "part").mkdir()
-    (tmp_path / "part" / "name.py").write_text(FILE)
+    (tmp_path / "snippets/part").mkdir(parents=True)
+    (tmp_path / "snippets/part/name.py").write_text(FILE)
     (tmp_path / "secret.txt").write_text("x")
     snippet, kernel = snippets.resolve(tmp_path, "part/name.py:kernel")
     assert (snippet.name, kernel.name) == ("part/name.py", "kernel")
     assert snippets.resolve(tmp_path, "part/name.py")[1] == snippet.whole
-    assert list(snippets.load_all(tmp_path)) == ["part/name.py"]
+    assert layout.names(tmp_path) == ["part/name.py"]
     with pytest.raises(SnippetError, match=r"did you mean part/name\.py"):
         snippets.resolve(tmp_path, "part/nmae.py:kernel")
     with pytest.raises(SnippetError, match="the sections are: kernel, demo, inner"):
@@ -189,9 +190,62 @@ def test_resolve_and_its_errors(tmp_path: Path) -> None:
             snippets.load(tmp_path, outside)
 
 
-def test_wrong_on_purpose_is_in_the_name_of_the_file() -> None:
-    assert snippets.parse("softmax/wrong_tail.py", b"x = 1\n").wrong
-    assert not snippets.parse("wrong_part/tail.py", b"x = 1\n").wrong
+def test_wrong_on_purpose_is_in_the_name_of_the_file_and_in_its_words() -> None:
+    words = b'"""Wrong on purpose: no mask."""\n'
+    assert snippets.parse("softmax/wrong_tail.py", words).wrong
+    assert not snippets.parse("wrong_part/tail.py", b"X = 1\n").wrong
+    for name, data in (("tail.py", words), ("wrong_tail.py", b"X = 1\n")):
+        with pytest.raises(SnippetError, match="the docstring of a file wrong_"):
+            snippets.parse(f"softmax/{name}", data)
+
+
+SHOWN = section("def kernel():\n    return 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "reason"),
+    [
+        # What a page would show never runs.
+        (f'TEXT = """\n{SHOWN}"""\n', 2, "is no marker"),
+        (f"def hidden():\n    pass\n\n{SHOWN}", 1, "code outside all sections"),
+        (f"{SHOWN}if True:\n    kernel = None\n", 5, "code outside all sections"),
+        (f"{SHOWN}kernel = None\n", 5, "code outside all sections"),
+        (f"{SHOWN}setattr(kernel, 'x', 1)\n", 5, "code outside all sections"),
+        (f"{SHOWN}'text'\n", 5, "code outside all sections"),
+        (f"{SHOWN}from other import kernel\n", 5, "kernel is bound a second time"),
+        (f"import kernel.more\n{SHOWN}", 3, "kernel is bound a second time"),
+        (f"{section('K = 1')}K = 2\n", 4, "K is bound a second time; line 2 binds"),
+        (f"{SHOWN}{SHOWN.replace(':a]', ':b]')}", 6, "kernel is bound a second time"),
+        # Half of a statement.
+        (f"X = (\n{section('1')})\n", 2, "[start:a] is in the midst of a statement"),
+        # What a reader cannot see.
+        (section("\uff58 = 1"), 2, "is not in ASCII letters"),
+        (section("def kern\u0435l():\n    return 1"), 2, "is not in ASCII letters"),
+        (section("x = 1  # \u202e1 = x"), 2, "the character U+202E cannot be seen"),
+        (section("x = 'a\u200bb'"), 2, "the character U+200B cannot be seen"),
+    ],
+)
+def test_what_runs_is_what_is_shown(text: str, line: int, reason: str) -> None:
+    with pytest.raises(SnippetError) as caught:
+        parse(text)
+    assert (caught.value.line, reason in caught.value.reason) == (line, True)
+
+
+def test_outside_sections_stand_a_docstring_imports_and_constants() -> None:
+    text = '"""A file."""\n\nimport math\nfrom os import path as where\n\n'
+    assert list(parse(f"{text}A: int = 1\nB = C_2 = max(A, 2)\n{SHOWN}").sections)
+
+
+def test_a_section_that_shows_part_of_a_function_says_so() -> None:
+    sections = parse(FILE).sections
+    assert {name: each.cut for name, each in sections.items()} == {
+        "kernel": "",
+        "demo": "",
+        "inner": "",
+    }
+    body = "    # --8<-- [start:b]\n    return 1\n    # --8<-- [end:b]"
+    sections = parse(section(f"def kernel():\n{body}")).sections
+    assert [each.cut for each in sections.values()] == ["", "kernel"]
 
 
 def test_a_difference_has_signs_and_gaps_only() -> None:
@@ -202,6 +256,13 @@ def test_a_difference_has_signs_and_gaps_only() -> None:
         "@@\n line 22\n line 23\n line 24\n-line 25\n line 26\n line 27\n line 28\n"
     )
     assert snippets.difference(old, old) == ""
+    assert snippets.changed_lines(old, new) == (2, 1)
+
+
+def test_a_difference_is_blind_to_indentation() -> None:
+    old, new = "for x in y:\n    a\n    b\n", "a\nc\n"
+    assert snippets.difference(old, new) == "-for x in y:\n a\n-    b\n+c\n"
+    assert snippets.difference("    a\n", "a\n") == ""
 
 
 LINES = st.lists(st.text("abc \u2028", max_size=2), max_size=30)
@@ -214,7 +275,7 @@ def test_a_difference_tells_both_sides(old: list[str], new: list[str]) -> None:
         for sign, line, index in hunk:
             assert (old if sign == "-" else new)[index] == line
     shown = snippets.difference("\n".join([*old, ""]), "\n".join([*new, ""]))
-    assert (shown == "") == (old == new)
+    assert (shown == "") == (list(map(str.strip, old)) == list(map(str.strip, new)))
     removed = [line for line in shown.split("\n") if line.startswith("-")]
     added = [line for line in shown.split("\n") if line.startswith("+")]
     assert len(new) - len(old) == len(added) - len(removed)

@@ -1,31 +1,27 @@
 """`python -m verified_docs status`."""
 
-from dataclasses import replace
+import hashlib
 from pathlib import Path
 
 import pytest
 
+from verified_docs import layout
 from verified_docs.__main__ import main
 from verified_docs.evidence import records, table
-from verified_docs.evidence.records import Entry, Environment
-
-ENVIRONMENT = Environment(
-    "NVIDIA H200", "9.0", "580", "13.0", "2.11", "3.6", "3.12", ""
-)
+from verified_docs.evidence.records import Entry
 
 
 def entry(root: Path, name: str) -> Entry:
-    test = f"tests/snippets/part/test_{name}.py"
-    return Entry(
-        sha256=records.file_hash(root / f"snippets/part/{name}.py"),
-        test=test,
-        test_sha256=records.test_hash(root, test),
-        cases=7,
-        skipped=["a: b"] if name == "b" else [],
-        errors={},
-        output="",
-        environment=ENVIRONMENT,
-    )
+    files = (f"snippets/part/{name}.py", f"tests/snippets/part/test_{name}.py")
+    manifest = {f: hashlib.sha256((root / f).read_bytes()).hexdigest() for f in files}
+    skipped = {"a": "b"} if name == "b" else {}
+    return Entry("a run", "passed", [], 20, skipped, {}, "", "", manifest)
+
+
+def save(root: Path, file: str, gpu: str, *entries: tuple[str, Entry]) -> None:
+    runs = {"a run": {"gpu": gpu, "date": "2026-11-21"}}
+    snippets = {f"part/{name}.py": {"": entry} for name, entry in entries}
+    records.save(records.Verification(root / file, runs, snippets))
 
 
 @pytest.fixture
@@ -52,41 +48,39 @@ def rows(root: Path) -> dict[str, list[str]]:
 
 
 def test_nothing_is_recorded_yet(root: Path) -> None:
-    (root / "tests/snippets/part/test_c.py").unlink()
     assert rows(root) == {
-        "snippet": ["pages", "tests", "interpreter", "GPU"],
-        "part/a.py": ["diff.md, part/page.md", "yes", "missing", "missing"],
-        "part/b.py": ["book.ipynb, diff.md", "yes", "missing", "missing"],
-        "part/c.py": ["none", "none", "missing", "missing"],
+        "snippet": ["pages", "interpreter", "GPU"],
+        "part/a.py": ["diff.md, part/page.md", "not run", "not run"],
+        "part/b.py": ["book.ipynb, diff.md", "not run", "not run"],
+        "part/c.py": ["none", "not run", "not run"],
     }
 
 
-def test_each_gpu_has_a_column(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_gpu_has_a_column_and_each_fault_a_line(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     a, b = entry(root, "a"), entry(root, "b")
-    for gpu, entries in {
-        "nvidia-h200": {"part/a.py": a, "part/b.py": b, "part/gone.py": a},
-        "nvidia-l4": {"part/a.py": replace(a, sha256="0" * 64)},
-    }.items():
-        path = root / "records" / gpu / records.VERIFICATION
-        records.save(records.Verification(path, entries))
-    path = root / records.INTERPRETER
-    records.save(records.Verification(path, {"part/b.py": b}))
-
+    h200, l4 = (layout.verification_file(gpu) for gpu in ("NVIDIA H200", "NVIDIA L4"))
+    save(root, h200, "NVIDIA H200", ("a", a), ("b", b))
+    failed = Entry("a run", "failed", ["test_x"], 19, {}, {}, "", "", a.manifest)
+    save(root, l4, "NVIDIA L4", ("a", failed))
+    save(root, layout.INTERPRETER, "", ("b", b))
     found = rows(root)
-    assert found["snippet"][2:] == ["interpreter", "nvidia-h200", "nvidia-l4"]
-    assert found["part/a.py"][2:] == ["missing", "fresh (7 passed)", "stale (7 passed)"]
-    assert found["part/b.py"][2:] == [
-        "fresh (7 passed, 1 skipped)",
-        "fresh (7 passed, 1 skipped)",
-        "missing",
+    assert found["snippet"][1:] == ["interpreter", "nvidia-h200", "nvidia-l4"]
+    passed = "fresh (20 passed, 1 skipped)"
+    assert found["part/a.py"][1:] == [
+        "not run",
+        "fresh (20 passed)",
+        "failed (19 passed)",
     ]
+    assert found["part/b.py"][1:] == [passed, passed, "not run"]
     (root / "tests/snippets/part/test_b.py").write_text("changed")
-    assert rows(root)["part/b.py"][2].startswith("stale")
-
     assert main(["status", "--root", str(root)]) == 0
-    assert "nvidia-h200: has a record of part/gone.py, which is not there" in (
-        capsys.readouterr().out
-    )
+    assert capsys.readouterr().out.split("\n\n")[1].splitlines() == [
+        "part/a.py: failed on nvidia-l4: test_x",
+        "part/b.py: stale on nvidia-h200: tests/snippets/part/test_b.py",
+        "part/b.py: stale on interpreter: tests/snippets/part/test_b.py",
+    ]
 
 
 def test_a_record_that_cannot_be_read_is_named(

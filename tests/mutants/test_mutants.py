@@ -22,30 +22,27 @@ SECONDS = 120
 
 
 def table(snippet: str) -> list[Mutant]:
-    """The bugs of a snippet; each fits it, and has a name of its own."""
+    """The bugs of a snippet; each has a name of its own."""
     name = layout.mutants_file(snippet).removesuffix(".py").replace("/", ".")
     mutants = importlib.import_module(name).MUTANTS
-    text = (ROOT / layout.snippet_file(snippet)).read_text("utf-8")
-    for mutant in mutants:
-        mutant.apply(text)
-    names = [mutant.why for mutant in mutants]
-    twice = {name for name in names if names.count(name) > 1}
-    if twice or not mutants:
-        raise ValueError(f"there are no mutants, or two of one name: {twice}")
+    names = {mutant.why for mutant in mutants}
+    assert 0 < len(mutants) == len(names), "there are none, or two of one name"
     return mutants
 
 
-def tables() -> dict[str, list[Mutant]]:
-    """The bugs of every snippet. Raises ValueError for all that do not fit at once."""
-    found, faults = {}, []
-    for snippet in layout.names(ROOT):
+def faults(snippet: str, mutants: list[Mutant]) -> Iterator[str]:
+    """The bugs that do not fit into their snippet, and why."""
+    text = (ROOT / layout.snippet_file(snippet)).read_text("utf-8")
+    for mutant in mutants:
         try:
-            found[snippet] = table(snippet)
-        except Exception as error:
-            faults.append(f"{layout.mutants_file(snippet)}: {error}")
-    if faults:
-        raise ValueError("\n".join(faults))
-    return found
+            mutant.apply(text)
+        except ValueError as error:
+            yield f"{layout.mutants_file(snippet)}: {error}"
+
+
+TABLES = {snippet: table(snippet) for snippet in layout.names(ROOT)}
+if FAULTS := [fault for each in TABLES.items() for fault in faults(*each)]:
+    raise ValueError("\n".join(FAULTS))
 
 
 @pytest.fixture(scope="session")
@@ -54,9 +51,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("mutants")
     with closing(Server(ROOT, folder, SECONDS)) as server:
         yield server
-
-
-TABLES = tables()
 
 
 @pytest.mark.parametrize("snippet", TABLES)

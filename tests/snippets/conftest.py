@@ -17,6 +17,7 @@ from hypothesis import Phase, settings
 
 from tests.harness import poison
 from tests.harness.bounds import Bounds, OutOfBounds
+from tests.harness.language import replaced_once
 from verified_docs.evidence import plugin
 
 # The interpreter is slow, and a test that fails must fail again.
@@ -32,6 +33,11 @@ mutant = set(Phase) - {Phase.shrink, Phase.explain}
 settings.register_profile("mutant", settings.get_profile("snippets"), phases=mutant)
 settings.register_profile("thin", settings.get_profile("snippets"), max_examples=5)
 settings.load_profile("snippets")
+
+# Most tensors are small, and another worker has the other core. Each assert that holds
+# is put into words, tensors and all: only their beginnings.
+torch.set_num_threads(1)
+torch.set_printoptions(threshold=8, edgeitems=1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -68,7 +74,7 @@ def in_bounds() -> Iterator[Bounds | None]:
     if not triton.knobs.runtime.interpret:
         yield None
         return
-    with pytest.MonkeyPatch.context() as patch:
+    with replaced_once(), pytest.MonkeyPatch.context() as patch:
         bounds = Bounds()
         bounds.install(patch)
         yield bounds

@@ -7,18 +7,26 @@ Comments mark the parts:
 
 Sections may nest but not cross. What a page shows of a section is its lines without
 marker lines, without blank lines at either end, dedented, and ending in one newline.
+Outside all sections there is only the docstring, imports and constants, and no name is
+bound twice, so that what runs is what is shown.
 """
 
 import ast
 import functools
+import io
 import re
 import textwrap
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import tokenize
+import unicodedata
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-MARKER = re.compile(r"\s*# --8<-- \[(start|end|line):(.*)\]\s*")
+from verified_docs import layout
+
+MARKER = re.compile(r"# --8<-- \[(start|end|line):(.*)\]")
 NAME = re.compile(r"[a-z][a-z0-9_]*")
+CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
+WRONG = "Wrong on purpose"
 
 
 class SnippetError(ValueError):
@@ -36,7 +44,8 @@ class Section:
     """A part of a snippet as a page shows it. `name` is "" for the whole file.
 
     `marks` maps the name of a marked statement to its lines in `text`, counted from 0.
-    `first` and `last` are lines of the file, counted from 1.
+    `first` and `last` are lines of the file, counted from 1. `cut` is the function of
+    which it shows only a part, or "".
     """
 
     name: str
@@ -44,57 +53,156 @@ class Section:
     first: int
     last: int
     marks: dict[str, range] = field(default_factory=dict)
+    cut: str = ""
+
+
+@dataclass(frozen=True)
+class Marker:
+    """One marker comment: its line, "start", "end" or "line", and a name."""
+
+    line: int
+    kind: str
+    name: str
 
 
 @functools.lru_cache(maxsize=256)  # A page shows several sections of one file.
 def parse(text: str, path: Path) -> tuple[Section, dict[str, Section]]:
     """The whole file and its sections. Raises SnippetError with the path."""
     lines = text.split("\n")
-    statements = _statements(text, path)
-    spans = _spans(lines, path)
-    whole = _show("", lines, 1, len(lines), statements, path)
+    tree = _tree(text, path)
+    markers = _markers(text, path)
+    spans = _spans(markers, path)
+    _refuse_hidden(tree, spans, path)
+    statements = _statements(tree, lines)
+    whole = _show("", (0, len(lines) + 1), lines, markers, statements, path)
     if not whole.text.strip():
         raise SnippetError(path, 1, "the file is empty")
     sections = {}
-    for name, (first, last) in spans.items():
-        sections[name] = _show(name, lines, first + 1, last - 1, statements, path)
-        if not sections[name].text.strip():
-            raise SnippetError(path, first, f"section {name!r} is empty")
-    for number, kind, _ in _markers(lines, path):
-        inside = any(first < number < last for first, last in spans.values())
-        if kind == "line" and not inside:
-            raise SnippetError(path, number, "a marked line lies outside all sections")
+    for name, span in spans.items():
+        shown = _show(name, span, lines, markers, statements, path)
+        if not shown.text.strip():
+            raise SnippetError(path, span[0], f"section {name!r} is empty")
+        sections[name] = replace(shown, cut=_cut(tree, span))
+    for marker in markers:
+        inside = any(first < marker.line < last for first, last in spans.values())
+        if marker.kind == "line" and not inside:
+            reason = "a marked line lies outside all sections"
+            raise SnippetError(path, marker.line, reason)
     return whole, sections
 
 
-def _markers(lines: list[str], path: Path) -> Iterator[tuple[int, str, str]]:
-    """Every marker: line, kind, name. Raises SnippetError for what looks like one."""
-    for number, line in enumerate(lines, 1):
-        if "--8<--" not in line:
-            continue
-        match = MARKER.fullmatch(line)
-        if not match:
+def _tree(text: str, path: Path) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        reason = f"syntax error: {error.msg}"
+        raise SnippetError(path, error.lineno or 1, reason) from None
+    except ValueError as error:
+        raise SnippetError(path, 1, f"this is no Python: {error}") from None
+
+
+def _markers(text: str, path: Path) -> list[Marker]:
+    """Every marker. Raises SnippetError for what a reader cannot see as it is."""
+    found: list[Marker] = []
+    depth = 0
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        line = token.start[0]
+        if token.type == tokenize.OP:
+            depth += (token.string in "([{") - (token.string in ")]}")
+        elif token.type == tokenize.NAME and not token.string.isascii():
+            raise SnippetError(path, line, f"{token.string!r} is not in ASCII letters")
+        alone = token.type == tokenize.COMMENT and token.line.strip() == token.string
+        if alone and (match := MARKER.fullmatch(token.string)):
+            found.append(Marker(line, *match.groups()))
+            if depth and match[1] != "line":
+                reason = f"[{match[1]}:{match[2]}] is in the midst of a statement"
+                raise SnippetError(path, line, reason)
+    for number, shown in enumerate(text.split("\n"), 1):
+        if hidden := [c for c in shown if unicodedata.category(c) == "Cf"]:
+            reason = f"the character U+{ord(hidden[0]):04X} cannot be seen"
+            raise SnippetError(path, number, reason)
+        if "--8<--" in shown and number not in {marker.line for marker in found}:
             raise SnippetError(
                 path,
                 number,
-                f"{line.strip()!r} is no marker; write # --8<-- [start:name], "
-                "[end:name] or [line:name] on a line of its own",
+                f"{shown.strip()!r} is no marker; write # --8<-- [start:name], "
+                "[end:name] or [line:name], a comment on a line of its own",
             )
-        kind, name = match.groups()
-        if not NAME.fullmatch(name):
-            raise SnippetError(
-                path, number, f"{name!r} is no name; names match {NAME.pattern}"
-            )
-        yield number, kind, name
+    for marker in found:
+        if not NAME.fullmatch(marker.name):
+            reason = f"{marker.name!r} is no name; names match {NAME.pattern}"
+            raise SnippetError(path, marker.line, reason)
+    return found
 
 
-def _spans(lines: list[str], path: Path) -> dict[str, tuple[int, int]]:
+def _refuse_hidden(
+    tree: ast.Module, spans: dict[str, tuple[int, int]], path: Path
+) -> None:
+    """Refuse code that runs and that no section shows, or that hides what one shows."""
+    bound: dict[str, int] = {}
+    for place, node in enumerate(tree.body):
+        end, names = node.end_lineno or node.lineno, _bound(node)
+        shown = any(first < node.lineno <= end < last for first, last in spans.values())
+        if not shown and not _is_plain(node, place, names):
+            reason = "code outside all sections; only constants and imports stand there"
+            raise SnippetError(path, node.lineno, reason)
+        for name in names:
+            if name in bound:
+                reason = f"{name} is bound a second time; line {bound[name]} binds it"
+                raise SnippetError(path, node.lineno, reason)
+            bound[name] = node.lineno
+    wrong = (ast.get_docstring(tree) or "").startswith(WRONG)
+    if wrong != layout.is_wrong(path.name):
+        reason = f"the docstring of a file wrong_*, and of no other, starts: {WRONG}"
+        raise SnippetError(path, 1, reason)
+
+
+def _is_plain(node: ast.stmt, place: int, names: list[str]) -> bool:
+    """Whether a statement may stand outside sections."""
+    match node:
+        case ast.Expr(ast.Constant(str())):
+            return place == 0
+        case ast.Import() | ast.ImportFrom():
+            return True
+        case ast.Assign() | ast.AnnAssign():
+            return bool(names) and all(map(CONSTANT.fullmatch, names))
+    return False
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    """The names that a statement of the module binds."""
+    match node:
+        case ast.FunctionDef(name) | ast.ClassDef(name):
+            return [name]
+        case ast.Import(names) | ast.ImportFrom(names=names):
+            return [(each.asname or each.name).partition(".")[0] for each in names]
+        case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            walked = (name for target in targets for name in ast.walk(target))
+            return [name.id for name in walked if isinstance(name, ast.Name)]
+    return []
+
+
+def _cut(tree: ast.Module, span: tuple[int, int]) -> str:
+    """The function of which a section shows some lines and not others."""
+    cut = ""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+            inside = [span[0] < line < span[1] for line in lines]
+            if any(inside) and not all(inside):
+                cut = node.name
+    return cut
+
+
+def _spans(markers: list[Marker], path: Path) -> dict[str, tuple[int, int]]:
     """The lines of the markers of each section, in the order of their starts."""
     starts: dict[str, int] = {}
     ends: dict[str, int] = {}
     named: dict[str, int] = {}
     stack: list[str] = []
-    for number, kind, name in _markers(lines, path):
+    for marker in markers:
+        number, kind, name = marker.line, marker.kind, marker.name
         if kind == "line":
             if name in named:
                 reason = f"line {name!r} is already marked at line {named[name]}"
@@ -128,16 +236,8 @@ def _spans(lines: list[str], path: Path) -> dict[str, tuple[int, int]]:
     return {name: (start, ends[name]) for name, start in starts.items()}
 
 
-def _statements(text: str, path: Path) -> dict[int, int]:
+def _statements(tree: ast.Module, lines: list[str]) -> dict[int, int]:
     """The last line of the statement that starts at a line; a header's, if compound."""
-    try:
-        tree = ast.parse(text)
-    except SyntaxError as error:
-        reason = f"syntax error: {error.msg}"
-        raise SnippetError(path, error.lineno or 1, reason) from None
-    except ValueError as error:
-        raise SnippetError(path, 1, f"this is no Python: {error}") from None
-    lines = text.split("\n")
     ends = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt):
@@ -158,18 +258,20 @@ def _is_code(line: str) -> bool:
 
 def _show(
     name: str,
+    span: tuple[int, int],
     lines: list[str],
-    first: int,
-    last: int,
+    markers: list[Marker],
     statements: dict[int, int],
     path: Path,
 ) -> Section:
-    """The lines first..last as a page shows them."""
+    """The lines between the two of `span` as a page shows them."""
+    first, last = span[0] + 1, span[1] - 1
+    within = {marker.line: marker for marker in markers if first <= marker.line <= last}
     kept: list[int] = []
     joining = True  # Blank lines on both sides of a dropped line count once.
     for number in range(first, last + 1):
         blank = not lines[number - 1].strip()
-        if MARKER.fullmatch(lines[number - 1]):
+        if number in within:
             joining = not kept or not lines[kept[-1] - 1].strip()
         elif not (blank and joining):
             joining = False
@@ -177,28 +279,19 @@ def _show(
     while kept and not lines[kept[-1] - 1].strip():
         kept.pop()
     text = textwrap.dedent("\n".join(lines[number - 1] for number in kept)) + "\n"
-    marks = {}
-    for mark, start in _marked(lines, first, last, path).items():
-        end = min(statements.get(start, start), last)
-        shown = [n for n, number in enumerate(kept) if start <= number <= end]
-        marks[mark] = range(shown[0], shown[-1] + 1)
-    return Section(name, text, first, last, marks)
-
-
-def _marked(lines: list[str], first: int, last: int, path: Path) -> dict[str, int]:
-    """The line of code that each [line:name] from first to last names."""
-    marks: dict[str, int] = {}
-    names: dict[int, str] = {}
-    for number in range(first, last + 1):
-        match = MARKER.fullmatch(lines[number - 1])
-        if not match or match[1] != "line":
+    marks: dict[str, range] = {}
+    named: dict[int, str] = {}
+    for marker in within.values():
+        if marker.kind != "line":
             continue
-        after = range(number + 1, last + 1)
-        code = next((n for n in after if _is_code(lines[n - 1])), None)
-        if code is None:
-            raise SnippetError(path, number, f"[line:{match[2]}] names no line")
-        if code in names:
-            reason = f"it names the same line as [line:{names[code]}]"
-            raise SnippetError(path, number, reason)
-        marks[match[2]], names[code] = code, match[2]
-    return marks
+        code = [n for n in kept if n > marker.line and _is_code(lines[n - 1])]
+        if not code:
+            raise SnippetError(path, marker.line, f"[line:{marker.name}] names no line")
+        start, end = code[0], min(statements.get(code[0], code[0]), last)
+        if start in named:
+            reason = f"it names the same line as [line:{named[start]}]"
+            raise SnippetError(path, marker.line, reason)
+        named[start] = marker.name
+        places = [n for n, number in enumerate(kept) if start <= number <= end]
+        marks[marker.name] = range(places[0], places[-1] + 1)
+    return Section(name, text, first, last, marks)

@@ -8,7 +8,7 @@ import difflib
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from verified_docs import layout
 from verified_docs.code import sections
@@ -18,6 +18,7 @@ __all__ = [
     "Section",
     "Snippet",
     "SnippetError",
+    "changed_lines",
     "difference",
     "hunks",
     "load",
@@ -44,7 +45,7 @@ class Snippet:
     @property
     def wrong(self) -> bool:
         """Whether the file is wrong on purpose."""
-        return PurePosixPath(self.name).name.startswith("wrong_")
+        return layout.is_wrong(self.name)
 
     def section(self, name: str) -> Section:
         """The section of that name, or the whole file for "". Raises SnippetError."""
@@ -84,8 +85,9 @@ def parse(name: str, data: bytes, path: Path | None = None) -> Snippet:
 def difference(old: str, new: str) -> str:
     """The unified difference of two texts: no file names, no line numbers.
 
-    Both texts end in a newline. A line @@ stands where equal lines are left out. The
-    result is empty if the texts are equal.
+    Lines that differ in their indentation alone count as equal. Both texts end in a
+    newline. A line @@ stands where equal lines are left out. The result is empty if
+    the texts are equal.
     """
     shown: list[str] = []
     for hunk in hunks(old.split("\n")[:-1], new.split("\n")[:-1]):
@@ -97,7 +99,8 @@ def difference(old: str, new: str) -> str:
 
 def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]]:
     """The hunks of a difference: (sign, line, index in `old` if "-", else in `new`)."""
-    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    was, now = ([line.strip() for line in lines] for lines in (old, new))
+    matcher = difflib.SequenceMatcher(None, was, now, autojunk=False)
     for group in matcher.get_grouped_opcodes():
         hunk = []
         for kind, i, i_end, j, j_end in group:
@@ -107,6 +110,12 @@ def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]
                 hunk += [("-", old[n], n) for n in range(i, i_end)]
                 hunk += [("+", new[n], n) for n in range(j, j_end)]
         yield hunk
+
+
+def changed_lines(old: str, new: str) -> tuple[int, int]:
+    """How many lines a difference takes away, and how many it adds."""
+    signs = [line[0] for line in difference(old, new).split("\n") if line]
+    return signs.count("-"), signs.count("+")
 
 
 def _decode(data: bytes, path: Path) -> str:

@@ -178,7 +178,13 @@ class Judge:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Thin out, if asked to."""
+        """Refuse what contradicts a snippet's name; thin out, if asked to."""
+        for item in items:
+            snippet = self.tested.get(item.nodeid.split("::")[0], "wrong_")
+            claimed = item.get_closest_marker("leaves_tensors")
+            if claimed and not layout.is_wrong(snippet):
+                reason = f"leaves_tensors: {snippet} is not called wrong_*"
+                raise pytest.UsageError(reason)
         most: int = config.getoption("thin")
         if not most:
             return

@@ -38,16 +38,13 @@ def table(root: Path) -> str:
 
 def pages(root: Path, snippet: str) -> list[str]:
     """The pages that show a snippet, its differences or its output."""
-    shown = re.compile(
-        rf'(--8<-- |from=|to=|"snippet": )\\?"{re.escape(snippet)}[":\\]'
-    )
-    docs = root / "docs"
-    found = sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")])
-    return [
-        page.relative_to(docs).as_posix()
-        for page in found
-        if shown.search(page.read_text(encoding="utf-8", errors="replace"))
-    ]
+    docs, quoted = root / "docs", rf'\\?"{re.escape(snippet)}[":\\]'
+    found = []
+    for page in sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")]):
+        cell = '|"snippet": ' if page.suffix == ".ipynb" else ""
+        if re.search(f"(--8<-- |from=|to={cell}){quoted}", page.read_text("utf-8")):
+            found.append(page.relative_to(docs).as_posix())
+    return found
 
 
 def _cell(run: Run) -> str:

@@ -16,4 +16,6 @@ MUTANTS = [
         "(s - m_log2 / scale_log2) * scale_log2",
         "a multiplication that the subtraction does not take in",
     ),
+    Mutant("with torch.cuda.device_of(s):", "if True:", "launched on another device"),
+    Mutant("torch.is_grad_enabled() and s.requires_grad", "False", "a lost gradient"),
 ]

@@ -2,6 +2,7 @@
 
 from tests.mutants import Mutant
 from tests.mutants.attention.shared import (
+    ANOTHER_DEVICE,
     LAUNCH_MUTANTS,
     POINTER_MUTANTS,
     refusal_mutants,
@@ -10,29 +11,16 @@ from tests.mutants.attention.shared import (
 
 def shared(mutants: list[Mutant]) -> list[Mutant]:
     """Those bugs of the attention kernels whose lines are in this one too."""
-    other_lines = (
-        "mask=(offs_m[:, None] < seq_q)",
-        ", mask=offs_m < seq_q",
-        "    o = torch.empty(",
-    )
+    other_lines = (", mask=offs_m < seq_q", "o = torch.empty_like")
     return [bug for bug in mutants if not bug.old.startswith(other_lines)]
 
 
 MUTANTS = [
     *shared(POINTER_MUTANTS),
     *shared(LAUNCH_MUTANTS),
+    ANOTHER_DEVICE,
     *refusal_mutants(2),
     # Where it reads and writes.
-    Mutant(
-        "mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)",
-        "mask_m = offs_m[:, None] < seq_q",
-        "q and o beyond head_dim",
-    ),
-    Mutant(
-        "mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)",
-        "mask_m = offs_d[None, :] < HEAD_DIM",
-        "q and o beyond their rows",
-    ),
     Mutant("m_new, mask=offs_m < seq_q", "m_new", "m written beyond its rows"),
     Mutant("l_new, mask=offs_m < seq_q", "l_new", "l written beyond its rows"),
     Mutant(
@@ -106,10 +94,17 @@ MUTANTS = [
     Mutant("m_new, mask", "m_i, mask", "the maximum is not kept"),
     Mutant("tl.store(o_ptrs, o, mask=mask_m)", "pass", "o is not kept"),
     Mutant(
-        "torch.zeros((seq_q, head_dim), dtype=torch.float32",
-        "torch.zeros((seq_q, head_dim), dtype=q.dtype",
+        "torch.zeros_like(q, dtype=torch.float32)",
+        "torch.zeros_like(q)",
         "o rounded by each launch",
     ),
+    Mutant(
+        "torch.zeros_like(q, dtype=torch.float32)",
+        "torch.zeros(q.shape, dtype=torch.float32, device=q.device)",
+        "o not laid out as q",
+    ),
+    Mutant("x.shape[0] * x.stride(0) + ", "", "rows far apart"),
+    Mutant(" + head_dim * x.stride(1)", "", "columns far apart"),
     Mutant('float("-inf"), dtype', "0.0, dtype", "a maximum that starts at 0"),
     Mutant("return o.to(q.dtype)\n    # --8<-- [end:host]", "return o\n", "float32"),
     # The loop over the keys.

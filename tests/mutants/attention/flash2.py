@@ -27,5 +27,6 @@ MUTANTS = [
         "heads dealt out in turn",
     ),
     Mutant("batch * heads > 65535", "False", "a grid too high for the GPU"),
-    Mutant('("ieee", "tf32")', '("ieee", "tf32", None)', "no precision"),
+    Mutant("x.shape[2] * x.stride(2) + ", "", "rows far apart"),
+    Mutant(" + head_dim * x.stride(3)", "", "columns far apart"),
 ]

@@ -5,8 +5,8 @@ from tests.mutants import Mutant
 # What the rung changes; the rest is that of the rungs before, and so are its mutants.
 MUTANTS = [
     Mutant(
-        'key=["BLOCK_D", "CAUSAL", "ITEMSIZE"]',
-        'key=["BLOCK_D", "CAUSAL"]',
+        '"CAUSAL", "ITEMSIZE", "length"]',
+        '"CAUSAL", "length"]',
         "one choice for elements of any size",
     ),
     Mutant(
@@ -29,16 +29,18 @@ MUTANTS = [
         may_not_compile=True,
     ),
     Mutant(
-        "list(x.stride())",
-        "list(torch.empty(x.shape).stride())",
-        "strides of a contiguous tensor",
+        "TensorDescriptor.from_tensor(x, [1, 1, 1, 1])",
+        "TensorDescriptor.from_tensor(x.contiguous(), [1, 1, 1, 1])",
+        "a copy in the place of the tensor",
     ),
     Mutant("batch * heads + head", "head", "one lse for all"),
     Mutant(", mask=offs_m < seq_q", "", "lse written beyond its rows"),
     Mutant("x.stride(3) != 1 or ", "", "any last stride"),
     Mutant("(x.data_ptr(), *outer)", "outer", "any address"),
     Mutant("(x.data_ptr(), *outer)", "[x.data_ptr()]", "any strides"),
-    Mutant("if head_dim * q.element_size() % 16:", "if False:", "any length of a row"),
+    Mutant(" or head_dim * q.element_size() % 16", "", "any length of a row"),
+    Mutant("torch.empty_like(q)", "q.new_empty(q.shape)", "o is always contiguous"),
+    Mutant('"ITEMSIZE", "length"]', '"ITEMSIZE"]', "one choice for every length"),
     Mutant("o.numel() == 0 or seq_k == 0", "o.numel() == 0", "a descriptor of nothing"),
     Mutant(
         "return o.zero_(), lse.fill_(-math.inf)",

@@ -2,6 +2,7 @@
 
 from tests.mutants import Mutant
 from tests.mutants.attention.shared import (
+    ANOTHER_DEVICE,
     FINISH_MUTANTS,
     LAUNCH_MUTANTS,
     LOOP_MUTANTS,
@@ -29,5 +30,8 @@ MUTANTS = [
         "a maximum that starts at 0",
     ),
     *LAUNCH_MUTANTS,
+    ANOTHER_DEVICE,
+    Mutant("x.shape[0] * x.stride(0) + ", "", "rows far apart"),
+    Mutant(" + head_dim * x.stride(1)", "", "columns far apart"),
     *refusal_mutants(2),
 ]

@@ -16,9 +16,8 @@ MUTANTS = [
         "a maximum without the scale",
     ),
     Mutant("tl.exp2(s * scale_log2", "tl.exp2(s", "weights without the scale"),
-    Mutant("not 2.0**-126 <= scale", "not scale", "a negative scale"),
-    Mutant("not 2.0**-126 <= scale", "not 0 < scale", "a scale that vanishes"),
-    Mutant("<= scale < 2.0**127", "<= scale", "an infinite scale"),
+    Mutant("if not scale > 0:", "if scale < 0:", "a scale of 0"),
+    Mutant("if not scale > 0:", "if not scale >= 0:", "only negative scales refused"),
     Mutant(
         "(tl.program_id(0) // blocks // heads).to(tl.int64)",
         "tl.program_id(0) // blocks // heads",
@@ -40,8 +39,8 @@ MUTANTS = [
         "the first block is lost",
     ),
     Mutant(
-        'triton.cdiv(seq_q, config["BLOCK_M"])',
-        'seq_q // config["BLOCK_M"]',
+        'triton.cdiv(seq_q, named["BLOCK_M"])',
+        'seq_q // named["BLOCK_M"]',
         "the last rows lost",
     ),
     Mutant(
@@ -49,4 +48,12 @@ MUTANTS = [
         "shift = m_new",
         "no guard for scores of -inf",
     ),
+    Mutant("torch.empty_like(q)", "q.new_empty(q.shape)", "o is always contiguous"),
+    Mutant('"CAUSAL", "length"]', '"CAUSAL"]', "one choice for every length"),
+    Mutant(
+        "min(8192, max(512, triton.next_power_of_2(max(seq_q, seq_k))))",
+        "max(seq_q, seq_k)",
+        "each length is tuned",
+    ),
+    Mutant("2 * c.kwargs", "c.kwargs", "tiles that do not fit"),
 ]

@@ -13,13 +13,11 @@ MUTANTS = [
     Mutant(BEGIN, BEGIN.replace(", 0)", ", -128)"), "keys before the first"),
     Mutant(BEGIN, BEGIN.replace(" + 1", " + 2"), "the first key of a window lost"),
     Mutant(
-        "begin = begin // BLOCK_N * BLOCK_N",
-        "begin = tl.cdiv(begin, BLOCK_N) * BLOCK_N",
+        f"{BEGIN} // BLOCK_N",
+        f"tl.cdiv({BEGIN}, BLOCK_N)",
         "the first tile of a window lost",
     ),
-    Mutant(
-        "        begin = begin // BLOCK_N * BLOCK_N\n", "", "tiles that are not aligned"
-    ),
+    Mutant(f"{BEGIN} // BLOCK_N * BLOCK_N", BEGIN, "tiles that are not aligned"),
     Mutant(WHOLE_FROM, BEGIN, "no mask on the window's edge"),
     Mutant(WHOLE_FROM, WHOLE_FROM.replace("BLOCK_M", "BLOCK_M - 1"), "one row less"),
     Mutant(
@@ -34,8 +32,12 @@ MUTANTS = [
     ),
     Mutant(EDGE, EDGE.replace(">", ">="), "a window that is one too long"),
     Mutant(EDGE, EDGE.replace(" + seq_k - seq_q", ""), "a window aligned top left"),
-    Mutant("2 if window is None else 3", "2", "two stages only"),
-    Mutant("if STAGE > 0:", "if STAGE == 1:", "no mask in the last stage"),
+    Mutant("window, begin, whole", "window, whole, whole", "no lower edge"),
+    Mutant(
+        "CAUSAL, ON_BAND=True,\n        )",
+        "CAUSAL, ON_BAND=False,\n        )",
+        "no mask on the lower edge",
+    ),
     Mutant("min(window, k.shape[2])", "window", "a sum beyond 32 bits"),
     Mutant("window < 1", "window < 0", "a window of nothing"),
     Mutant("if not causal:", "if False:", "a window without causal"),

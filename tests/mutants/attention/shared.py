@@ -13,26 +13,24 @@ POINTER_MUTANTS = [
     Mutant(" * stride_om", " * stride_qm", "o written with the row stride of q"),
     Mutant(" * stride_od", " * stride_qd", "o written with the column stride of q"),
     Mutant(
-        "offs_m = (start_m + tl.arange(0, BLOCK_M)).to(tl.int64)",
-        "offs_m = start_m + tl.arange(0, BLOCK_M)",
-        "offsets of queries in 32 bits",
+        "tl.int32 if max(spans) < 2**31 else tl.int64",
+        "tl.int32",
+        "offsets inside a head in 32 bits",
     ),
     Mutant(
-        "offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)",
-        "offs_n = start_n + tl.arange(0, BLOCK_N)",
-        "offsets of keys in 32 bits",
+        "mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)",
+        "mask_m = offs_m[:, None] < seq_q",
+        "q and o beyond head_dim",
     ),
     Mutant(
-        "offs_d = tl.arange(0, BLOCK_D).to(tl.int64)",
-        "offs_d = tl.arange(0, BLOCK_D)",
-        "offsets of components in 32 bits",
+        "mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)",
+        "mask_m = offs_d[None, :] < HEAD_DIM",
+        "q and o beyond their rows",
     ),
     Mutant(
-        "mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),\n"
-        "        other=0.0,",
-        "mask=offs_m[:, None] < seq_q,\n        other=0.0,",
-        "q read beyond head_dim",
+        "tl.load(q_ptrs, mask=mask_m, other=0.0)", "tl.load(q_ptrs)", "q without a mask"
     ),
+    Mutant("o_ptrs, o, mask=mask_m", "o_ptrs, o", "o without a mask"),
     Mutant(
         "mask_n = (offs_n[:, None] < seq_k) & (offs_d[None, :] < HEAD_DIM)",
         "mask_n = (offs_n[:, None] < seq_k) & (offs_d[None, :] < BLOCK_D)",
@@ -42,11 +40,6 @@ POINTER_MUTANTS = [
         "mask_n = (offs_n[:, None] < seq_k)",
         "mask_n = (offs_n[:, None] <= seq_k)",
         "one row too many of K and V",
-    ),
-    Mutant(
-        "mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),\n    )\n",
-        "mask=offs_d[None, :] < HEAD_DIM,\n    )\n",
-        "o written beyond its rows",
     ),
     Mutant(", mask=offs_m < seq_q", "", "lse written beyond its rows"),
 ]
@@ -161,8 +154,10 @@ CAUSAL_MUTANTS = [
         "tl.maximum(start_m + 1 + seq_k - seq_q, 0)",
         "the band ends at its first row",
     ),
-    Mutant("tl.static_range(2)", "tl.static_range(1)", "one stage only"),
-    Mutant("tl.static_range(2)", "tl.static_range(1, 2)", "the other stage only"),
+    Mutant("seq_k, full, last,\n", "seq_k, last, last,\n", "no band"),
+    Mutant("seq_k, 0, full,\n", "seq_k, full, full,\n", "the band only"),
+    Mutant("ON_BAND=True", "ON_BAND=False", "no mask on the band"),
+    Mutant("ON_BAND=False", "ON_BAND=True", "a mask off the band"),
     Mutant(
         "<= offs_m[:, None] + seq_k - seq_q",
         "<= offs_m[:, None]",
@@ -181,52 +176,15 @@ CAUSAL_MUTANTS = [
     ),
 ]
 
-WINDOW_MUTANTS = [
-    Mutant(
-        "> offs_m[:, None] + seq_k - seq_q - window",
-        ">= offs_m[:, None] + seq_k - seq_q - window",
-        "a window of one key more",
-    ),
-    Mutant(
-        "seen &= offs_n[None, :] > offs_m[:, None] + seq_k - seq_q - window",
-        "pass",
-        "no mask on the lower edge",
-    ),
-    Mutant(
-        "tl.maximum(start_m + 1 + seq_k - seq_q - window, 0)",
-        "tl.maximum(start_m + BLOCK_M + seq_k - seq_q - window, 0)",
-        "the keys of the first rows skipped",
-    ),
-    Mutant(
-        "tl.maximum(start_m + 1 + seq_k - seq_q - window, 0)",
-        "(start_m + 1 + seq_k - seq_q - window)",
-        "keys before the first",
-    ),
-    Mutant(
-        "tl.maximum(start_m + BLOCK_M + seq_k - seq_q - window, 0)",
-        "tl.maximum(start_m + 1 + seq_k - seq_q - window, 0)",
-        "an edge that only the first row has",
-    ),
-    Mutant("tl.cdiv(whole, BLOCK_N) * BLOCK_N", "whole", "a tile cut in two"),
-    Mutant("BLOCK_N) * BLOCK_N, full)", "BLOCK_N) * BLOCK_N, last)", "keys twice"),
-    Mutant("if window is None else 3)", "if window is None else 2)", "no edge"),
-    Mutant("window < 1", "window < 0", "a window of no keys"),
-    Mutant("window is not None and not causal", "False", "a window without causal"),
-]
-
 LAUNCH_MUTANTS = [
     Mutant("triton.cdiv(seq_q, block_m)", "seq_q // block_m", "the last rows lost"),
     Mutant(
-        "    o = torch.empty(",
-        "    o = torch.empty_like(q) if True else torch.empty(",
-        "o laid out as q",
+        "o = torch.empty_like(q)",
+        "o = torch.empty(q.shape, dtype=q.dtype, device=q.device)",
+        "o not laid out as q",
     ),
+    Mutant("*v.stride(), *o.stride()", "*v.stride(), *q.stride()", "o as q's strides"),
     Mutant("head_dim**-0.5 if", "head_dim**-1.0 if", "another default scale"),
-    Mutant(
-        "not abs(scale) <= torch.finfo(torch.float32).max",
-        "scale != scale",
-        "an infinite scale",
-    ),
 ]
 
 
@@ -241,11 +199,6 @@ def refusal_mutants(dimensions: int) -> list[Mutant]:
             may_not_compile=True,
         ),
         Mutant(
-            "if not x.is_cuda and not triton.knobs.runtime.interpret:",
-            "if False:",
-            "a tensor on the CPU handed to the GPU",
-        ),
-        Mutant(
             "(x.dtype, x.device) != (q.dtype, q.device)",
             "x.device != q.device",
             "k or v of another dtype",
@@ -257,19 +210,18 @@ def refusal_mutants(dimensions: int) -> list[Mutant]:
             "k or v on another device",
         ),
         Mutant(
-            "if x.dtype == torch.bfloat16 and triton.knobs.runtime.interpret:",
-            "if False:",
-            "bfloat16 under the interpreter",
+            "torch.is_grad_enabled() and x.requires_grad",
+            "False",
+            "gradients lost in silence",
+        ),
+        Mutant(
+            "torch.is_grad_enabled() and x.requires_grad",
+            "x.requires_grad",
+            "a gradient that nobody wants",
         ),
         Mutant("1 <= head_dim <= 256", "1 <= head_dim <= 512", "a large head_dim"),
         Mutant("1 <= head_dim <= 256", "head_dim <= 256", "a head_dim of 0"),
         Mutant("if v.shape != k.shape:", "if False:", "a v of another shape"),
-        Mutant(
-            "(16, 32, 64, 128)",
-            "range(16, 2**20)",
-            "any block size",
-            may_not_compile=True,
-        ),
     ]
 
 

@@ -5,12 +5,6 @@ from tests.mutants.attention.shared import ANOTHER_DEVICE
 
 MUTANTS = [
     ANOTHER_DEVICE,
-    Mutant(
-        "and not triton.knobs.runtime.interpret\n    overlap",
-        "\n    overlap",
-        "instructions of a GPU, interpreted",
-        may_not_compile=True,
-    ),
     # The part of a program.
     Mutant("range(split * BLOCK_N,", "range(0,", "every part begins at the first key"),
     Mutant("last, splits * BLOCK_N):", "last, BLOCK_N):", "parts that overlap"),
@@ -99,8 +93,9 @@ MUTANTS = [
     ),
     Mutant("return waves * (", "return (", "no waves"),
     Mutant("triton.cdiv(tiles, splits) + 1", "triton.cdiv(tiles, splits)", "free"),
-    Mutant("if got != wanted or", "if", "any lengths"),
+    Mutant("if got != right or", "if", "any lengths"),
+    Mutant("1 <= splits <= 256", "splits <= 256", "no part at all"),
+    Mutant("1 <= splits <= 256", "1 <= splits", "any number of parts"),
+    Mutant("// (7 * block_d", "// (3 * block_d", "tiles with no room for stages"),
     Mutant(" or not seq_lens.is_contiguous()", "", "every other length"),
-    Mutant("range(1, MAX_SPLITS + 1)", "range(MAX_SPLITS + 1)", "no part at all"),
-    Mutant("range(1, MAX_SPLITS + 1)", "range(1, 2**20)", "any number of parts"),
 ]

@@ -1,7 +1,7 @@
 """Bugs that the tests of snippets/attention/varlen.py must catch."""
 
 from tests.mutants import Mutant
-from tests.mutants.attention.shared import ANOTHER_DEVICE, refusal_mutants
+from tests.mutants.attention.shared import ANOTHER_DEVICE
 
 MUTANTS = [
     Mutant("start // BLOCK_M + offs_b <=", "start // BLOCK_M <=", "shared blocks"),
@@ -54,8 +54,8 @@ MUTANTS = [
         "a NaN of the next sequence",
     ),
     Mutant(
-        "mask=(offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM),\n    )\n",
-        "mask=(offs_m[:, None] < total_q) & (offs_d[None, :] < HEAD_DIM),\n    )\n",
+        "tl.store(o_ptrs, o, mask=mask_m)",
+        "tl.store(o_ptrs, o, mask=(offs_m < total_q)[:, None] & (offs_d < HEAD_DIM))",
         "o of the next sequence overwritten",
     ),
     Mutant(
@@ -74,24 +74,27 @@ MUTANTS = [
         "blocks of one sequence",
     ),
     ANOTHER_DEVICE,
-    *refusal_mutants(3),
+    Mutant("x.ndim != 3", "x.ndim < 3", "more dimensions"),
+    Mutant(
+        "(x.dtype, x.device) != (q.dtype, q.device)",
+        "x.device != q.device",
+        "k or v of another dtype",
+        may_not_compile=True,
+    ),
+    Mutant(
+        "(x.dtype, x.device) != (q.dtype, q.device)",
+        "x.dtype != q.dtype",
+        "k or v on another device",
+    ),
+    Mutant("1 <= head_dim <= 256", "1 <= head_dim <= 512", "a large head_dim"),
+    Mutant("1 <= head_dim <= 256", "head_dim <= 256", "a head_dim of 0"),
+    Mutant("if v.shape != k.shape:", "if False:", "a v of another shape"),
+    Mutant("torch.empty_like(q)", "q.new_empty(q.shape)", "o is always contiguous"),
     Mutant("if heads > 65535:", "if False:", "a grid too high for the GPU"),
     Mutant("(k.shape[1] == 0 or heads % k.shape[1])", "False", "any heads of k"),
     Mutant("if k.shape[2] != head_dim:", "if False:", "another head_dim of k"),
-    Mutant("x.ndim != 1 or not len(x)", "x.ndim != 1", "no ends at all"),
-    Mutant("x.ndim != 1 or not len(x)", "not x.numel()", "ends of two dimensions"),
+    Mutant("if got != right or not", "if not", "any ends"),
     Mutant(" or not x.is_contiguous()", "", "every other of the ends"),
-    Mutant(
-        "(x.dtype, x.device) != (torch.int32, q.device)",
-        "x.device != q.device",
-        "ends of 64 bits",
-    ),
-    Mutant(
-        "(x.dtype, x.device) != (torch.int32, q.device)",
-        "x.dtype != torch.int32",
-        "ends elsewhere",
-    ),
-    Mutant(
-        "if len(cu_seqlens_q) != len(cu_seqlens_k):", "if False:", "fewer ends of keys"
-    ),
+    Mutant("{max(1, cu_seqlens_q.numel())}", "{x.numel()}", "fewer ends of keys"),
+    Mutant("max(1, cu_seqlens_q.numel())", "cu_seqlens_q.numel()", "no ends at all"),
 ]

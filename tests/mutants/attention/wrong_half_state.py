@@ -4,12 +4,12 @@ from tests.mutants import Mutant
 
 MUTANTS = [
     Mutant(
-        "head_dim), dtype=q.dtype, device=q.device)",
-        "head_dim), dtype=torch.float32, device=q.device)",
+        "o = torch.zeros_like(q)",
+        "o = torch.zeros_like(q, dtype=torch.float32)",
         "right, but for its dtype",
     ),
     Mutant(") * scale\n", ")\n", "wrong in another way: no scale"),
-    Mutant("pv * beta[:, None]", "pv", "wrong in another way: the product"),
-    Mutant("m_new, mask", "m_i, mask", "wrong in another way: the maximum"),
-    Mutant("range(0, seq_k, block_n)", "range(0, block_n, block_n)", "one block"),
+    Mutant("o * l_i[:, None]", "o", "wrong in another way: the old output"),
+    Mutant("m_ptr + offs_m, m_new", "m_ptr + offs_m, m_i", "a maximum that stays"),
+    Mutant("range(0, len(k), block_n)", "range(0, block_n, block_n)", "one block"),
 ]

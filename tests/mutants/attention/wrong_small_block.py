@@ -2,7 +2,7 @@
 
 from tests.mutants import Mutant
 
-BOUNDS = "full, last = start_m, tl.minimum(start_m + BLOCK_M, seq_k)"
+BOUNDS = "full, last = start_m, start_m + BLOCK_M"
 
 MUTANTS = [
     Mutant(
@@ -10,8 +10,8 @@ MUTANTS = [
     ),
     Mutant(
         BOUNDS,
-        BOUNDS.replace("start_m + BLOCK_M", "start_m"),
-        "wrong in another way: no band",
+        BOUNDS.replace("start_m + BLOCK_M", "start_m + 1"),
+        "wrong in another way: the band ends early",
     ),
     Mutant("<= offs_m", "< offs_m", "wrong in another way: not its own key"),
     Mutant(") * scale\n", ")\n", "wrong in another way: no scale"),

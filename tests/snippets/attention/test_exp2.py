@@ -4,10 +4,10 @@ import math
 
 import pytest
 import torch
-import triton
 
 from snippets.attention import exp2
 from tests.harness.accuracy import check_accuracy
+from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import guarded
 
 BASES = ["e", "2"]
@@ -65,7 +65,7 @@ def test_empty(base: str, device: str) -> None:
     assert exp2.weights(s, 0.0, scale=1.0, base=base).shape == (0,)
 
 
-def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses(device: str) -> None:
     s = scores(6, device)
     for bad, said in [
         (s.view(2, 3), r"\[2, 3\]"),
@@ -76,9 +76,13 @@ def test_refuses(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
             exp2.weights(bad, 0.0, scale=1.0, base="e")
     with pytest.raises(ValueError, match=r"^base is 2; it must be 'e' or '2'"):
         exp2.weights(s, 0.0, scale=1.0, base=2)
-    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
-    with pytest.raises(ValueError, match=r"^s is on cpu; .* TRITON_INTERPRET=1"):
-        exp2.weights(s.cpu(), 0.0, scale=1.0, base="e")
+    with pytest.raises(ValueError, match=r"^s requires a gradient"):
+        exp2.weights(s.requires_grad_(), 0.0, scale=1.0, base="e")
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_launches_on_the_device_of_s(base: str, device: str) -> None:
+    check_where_it_launches(exp2.weights, scores(6, device), 0.0, scale=1.0, base=base)
 
 
 @pytest.mark.gpu

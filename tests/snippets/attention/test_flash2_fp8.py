@@ -12,15 +12,14 @@ from typing import Any
 
 import pytest
 import torch
-import triton
 
 from snippets.attention import flash2_fp8
 from tests.harness.accuracy import check_accuracy
 from tests.harness.inputs import GRID, INTERPRETED, TABLE, normal, pairs_around
-from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import guarded
+from tests.harness.suite import Named, Refusal, Suite, of_each
 from tests.snippets.attention.reference import for_heads_of, reference, scores
-from tests.snippets.attention.suite import every_shape_of_the_table
+from tests.snippets.attention.suite import Attention, every_shape_of_the_table
 from tests.snippets.attention.tuning import tuned_to, with_blocks
 from verified_docs.evidence.plugin import record_accuracy
 
@@ -342,106 +341,75 @@ def test_quantise_keeps_the_order_in_memory(device: str) -> None:
 # Refusals.
 
 
-def refused(match: str, inputs: Inputs, **other: Any) -> None:
-    """The call must raise a ValueError whose message begins so."""
-    with pytest.raises(ValueError, match=f"^{match}"):
-        flash2_fp8.attention(**{**inputs.arguments(), **other})
+class TestRefusals(Suite):
+    """What else is true of the function itself: what it refuses, where it launches."""
 
+    function = staticmethod(attention)
+    outputs = Attention.outputs
+    blocks = BLOCKS[:1]
 
-def test_refuses_other_shapes(device: str) -> None:
-    inputs = make((2, 8), (2, 2), 5, 40, 16, device)
-    for name in "qkv":
-        x = getattr(inputs, name)
-        axes = "head_dim, seq" if name == "v" else "seq, head_dim"
-        match = rf"{name} has %d dimensions; it must have 4: \[batch, heads, {axes}\]"
-        refused(match % 5, inputs, **{name: x[None]})
-        refused(match % 3, inputs, **{name: x[0]})
-    refused(r"k has batch 1; it must be q's 2", inputs, k=inputs.k[:1])
-    for heads in (3, 0):
-        x = torch.zeros((2, heads, 40, 16), device=device).to(FLOAT8)
-        refused(f"k has {heads} heads; it must divide q's 8", inputs, k=x)
-    for head_dim in (0, 8, 24, 272):
-        x = torch.zeros((2, 8, 5, head_dim), device=device).to(FLOAT8)
-        refused(f"q has head_dim {head_dim}; it must be a multiple of 16", inputs, q=x)
-    x = torch.zeros((2, 2, 40, 32), device=device).to(FLOAT8)
-    refused(r"k has head_dim 32; it must be q's 16", inputs, k=x)
-    long = inputs.k[:, :, :1].expand(2, 2, 2**31 - 255, 16)
-    refused(r"k has seq 2147483393; it must be up to 2147483392", inputs, k=long)
-    for x in (inputs.k, inputs.v[..., :32], inputs.v[:, :1]):
-        match = r"v has shape .*; it must be that of k transposed: \[2, 2, 16, 40\]"
-        refused(match, inputs, v=x)
+    def example(self, device: str) -> Named:
+        """Two sequences of 8 heads."""
+        inputs = make((2, 8), (2, 2), 32, 48, 16, device).arguments()
+        del inputs["scale"]
+        return inputs
 
-
-def test_refuses_other_dtypes_and_devices(device: str) -> None:
-    inputs = make((1, 2), (1, 1), 5, 40, 16, device)
-    for name in "qkv":
-        x = getattr(inputs, name)
+    def refusals(self) -> dict[str, Refusal]:
+        """Of tensors that do not fit the kernel or each other."""
+        scales = ("q_scale", "k_scale", "v_scale")
+        found = {
+            **of_each("qkv", "one dimension more", lambda x: x[None], ".*; it must"),
+            **of_each("qkv", "one dimension less", lambda x: x[0], ".*; it must"),
+            **of_each("kv", "the device", lambda x: x.to("meta"), ".*meta; it must"),
+            "the batch of k": Refusal("k has batch 1; it must", {"k": lambda x: x[:1]}),
+            "the head_dim of k": Refusal(
+                "k has head_dim 32; it must be q's 16",
+                {"k": lambda x: x.new_zeros(2, 2, 48, 32)},
+            ),
+            **{
+                f"scale={bad}": Refusal(f"scale is {bad}; it", options={"scale": bad})
+                for bad in (0.0, -1.0, NAN)
+            },
+        }
         for dtype in (torch.bfloat16, torch.float8_e5m2):
-            match = f"{name} is {dtype}; it must be {FLOAT8}"
-            refused(match, inputs, **{name: x.to(dtype)})
-        if name != "q":
-            # Without the interpreter, that meta is no GPU is seen first.
-            where = f"q's {inputs.q.device}" if INTERPRETED else "a GPU"
-            match = f"{name} is on meta; it must be on {where}"
-            refused(match, inputs, **{name: x.to("meta")})
-
-
-def test_refuses_the_cpu_without_the_interpreter(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    inputs = make((1, 2), (1, 1), 5, 40, 16, "cpu")
-    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
-    refused("q is on cpu; .*TRITON_INTERPRET", inputs)
-
-
-def test_refuses_a_gpu_without_float8(monkeypatch: pytest.MonkeyPatch) -> None:
-    class OnGpu(torch.Tensor):
-        is_cuda = True
-
-    inputs = make((1, 2), (1, 1), 5, 40, 16, "cpu")
-    there = {name: getattr(inputs, name).as_subclass(OnGpu) for name in "qkv"}
-    for capability in ((8, 6), (7, 5)):
-        monkeypatch.setattr(
-            torch.cuda, "get_device_capability", lambda device, found=capability: found
-        )
-        match = rf"q is on cpu, of compute capability \({capability[0]}, .*\(8, 9\)"
-        refused(match, inputs, **there)
-
-
-def test_refuses_other_strides(device: str) -> None:
-    inputs = make((2, 2), (2, 2), 32, 32, 32, device)
-    for name in "qkv":
-        x = getattr(inputs, name)
-        for wrong in (
-            x.mT.contiguous().mT,
-            x.repeat_interleave(2, dim=-1)[..., ::2],
-            torch.cat([x, x[..., :8]], dim=-1)[..., :32],
-            torch.cat([x.flatten()[:8], x.flatten()])[8:].view(x.shape),
-        ):
-            match = rf"{name} has strides .*multiples of 16 bytes"
-            refused(match, inputs, **{name: wrong})
-
-
-def test_refuses_other_scales(device: str) -> None:
-    inputs = make((2, 4), (2, 2), 5, 40, 16, device)
-    for name, heads in (("q_scale", 4), ("k_scale", 2), ("v_scale", 2)):
-        x = getattr(inputs, name)
-        for wrong in (
-            x[:1],
-            x.double(),
-            x.flatten(),
-            x.to("meta"),
-            x.repeat_interleave(2, dim=1)[:, ::2],
-        ):
-            match = rf"{name} is .*; it must be torch.float32 \[2, {heads}\] on .*"
-            refused(match, inputs, **{name: wrong})
-    for bad in (0.0, -1.0, INF, NAN):
-        refused(f"scale is {bad}; it must be positive and finite", inputs, scale=bad)
-
-
-def test_launches_on_the_device_of_q(device: str) -> None:
-    inputs = make((2, 4), (2, 2), 40, 50, 16, device)
-    check_where_it_launches(attention, **inputs.arguments(), **BLOCKS[0])
+            said = f"is {dtype}; it must be {FLOAT8}"
+            found |= of_each("qkv", f"{dtype}", lambda x, d=dtype: x.to(d), said)
+        for heads in (3, 0):
+            other = {"k": lambda x, n=heads: x.new_zeros(2, n, 48, 16)}
+            said = f"k has {heads} heads; it must divide q's 8"
+            found[f"{heads} heads of k"] = Refusal(said, other)
+        for size in (0, 8, 24, 272):
+            other = {"q": lambda x, n=size: x.new_zeros(2, 8, 32, n)}
+            said = f"q has head_dim {size}; it must be a multiple of 16"
+            found[f"head_dim {size}"] = Refusal(said, other)
+        for what, change in {
+            "not transposed": lambda x: x.mT.contiguous(),
+            "fewer keys": lambda x: x[..., :32],
+            "fewer heads": lambda x: x[:, :1],
+        }.items():
+            said = r"v .*; it must be that of k transposed, \[2, 2, 16, 48\]"
+            found[f"v {what}"] = Refusal(said, {"v": change})
+        for what, change in {
+            "turned columns": lambda x: x.mT.contiguous().mT,
+            "columns apart": lambda x: x.repeat_interleave(2, dim=-1)[..., ::2],
+            "odd rows": lambda x: torch.cat([x, x[..., :8]], -1)[..., : x.shape[-1]],
+            "odd address": lambda x: torch.cat([x.flatten()[:8], x.flatten()])[8:].view(
+                x.shape
+            ),
+        }.items():
+            found |= of_each("qkv", what, change, "has strides.*; it must.*16 bytes")
+        for what, change in {
+            "fewer": lambda x: x[:1],
+            "of 64 bits": lambda x: x.double(),
+            "of one dimension": lambda x: x.flatten(),
+            "elsewhere": lambda x: x.to("meta"),
+            "every other": lambda x: x.repeat_interleave(2, dim=1)[:, ::2],
+        }.items():
+            found |= of_each(scales, what, change, r"is .*; it must be torch.float32 ")
+        # As many factors as there are heads of the other tensor.
+        swapped = {"q_scale": lambda x: x[:, :2], "k_scale": lambda x: x}
+        found["factors of k for q"] = Refusal(r"q_scale .*\[2, 8\]", swapped)
+        return found
 
 
 # Any numbers, and NaN, which the interpreter takes for 480: on the GPU only.

@@ -1,23 +1,21 @@
 """Tests of snippets/attention/paged_kv.py."""
 
-import re
 from typing import Any
 
 import pytest
 import torch
-import triton
 
 from snippets.attention import paged_kv
 from tests.harness.inputs import HEAD_DIMS, INTERPRETED, far_apart, name, qkv
-from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import Poison, guarded
+from tests.harness.suite import Named, Refusal, Suite, of_each
 from tests.snippets.attention.caches import (
     check_that_launches_wait,
     paged,
     with_lengths,
 )
 from tests.snippets.attention.reference import baseline, reference
-from tests.snippets.attention.suite import Attention
+from tests.snippets.attention.suite import Attention, resized
 
 INF = float("inf")
 NAN = float("nan")
@@ -93,7 +91,7 @@ def test_every_group(group: int, seq_q: int, device: str) -> None:
 
 def test_every_block_size_and_number_of_parts(device: str) -> None:
     tensors = qkv((2, 2), (2, 1), 1, 150, 16, torch.float16, device)
-    for splits, block_n in ((1, 32), (8, 64), (200, 16), (None, 128), (None, None)):
+    for splits, block_n in ((1, 32), (8, 64), (200, 16), (2, 128)):
         options = {"splits": splits, "block_n": block_n}
         check(*tensors, [150, 90], **options)
 
@@ -181,105 +179,68 @@ def test_pages_beyond_31_bits(device: str) -> None:
     compare(result, q, k, v, [5])
 
 
-def refused(match: str, *inputs: Any, **options: Any) -> None:
-    """The call must raise a ValueError whose message begins so."""
-    with pytest.raises(ValueError, match=f"^{match}"):
-        paged_kv.attention(*inputs, **options)
+class TestRefusals(Suite):
+    """What else is true of the function itself: what it refuses, where it launches."""
 
+    function = staticmethod(paged_kv.attention)
+    outputs = Attention.outputs
+    blocks = (SMALL,)
 
-def test_refuses_other_tensors(device: str) -> None:
-    q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.float32, device)
-    k, v, *rest = paged(k, v, [40, 40], 8)
-    refused(r"q has 3 dimensions; .*batch, heads, seq, head_dim", q[0], k, v, *rest)
-    refused(r"k has 5 dimensions; .*pages, page_size", q, k[None], v, *rest)
-    refused(r"v has 3 dimensions; .*pages, page_size", q, k, v[0], *rest)
-    for dtype in (torch.float64, torch.int32):
-        x, y, z = (x.to(dtype) for x in (q, k, v))
-        refused(f"q is {dtype}; it must be", x, y, z, *rest)
-    refused(r"k is torch.float16 on", q, k.half(), v, *rest)
-    refused(r"v is .*on meta; it must be", q, k, v.to("meta"), *rest)
-    big = (x.repeat_interleave(17, dim=-1)[..., :257] for x in (q, k, v))
-    refused(r"q has head_dim 257; it must", *big, *rest)
-    refused(r"q has head_dim 0; it must", *(x[..., :0] for x in (q, k, v)), *rest)
-    many = torch.empty((256, 256, 1, 16), device=device)
-    refused(r"q has 256 \* 256 heads; it must", many, k, v, *rest)
-    many = torch.empty((1, 1, 1, 16), device=device).expand(2, 64, 2**24, 16)
-    refused(r"q has 2 \* 64 heads of .*; it must have at", many, k, v, *rest)
-    refused(r"k has page_size 0; it must", q, k[:, :0], v[:, :0], *rest)
-    for heads in (3, 0):
-        x = torch.empty((12, 8, heads, 16), device=device)
-        refused(f"k has {heads} heads; it must divide q's 4", q, x, x, *rest)
-    refused(r"k has head_dim 15; it must be q's 16", q, k[..., :15], v, *rest)
-    for x in (v[:5], v[:, :4], v[:, :, :1], v[..., :15]):
-        refused(r"v has shape .*; it must be k's", q, k, x, *rest)
+    def example(self, device: str) -> Named:
+        """Two sequences in pages of 8."""
+        q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.float32, device)
+        inputs = q, *paged(k, v, [40, 40], 8)
+        names = ("q", "k", "v", "block_table", "seq_lens")
+        return dict(zip(names, inputs, strict=True))
 
-
-def test_refuses_the_cpu_without_the_interpreter(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.float32, "cpu")
-    inputs = q, *paged(k, v, [40, 40], 8)
-    monkeypatch.setattr(triton.knobs.runtime, "interpret", False)
-    refused("q is on cpu; .*TRITON_INTERPRET", *inputs)
-
-
-def test_refuses_bfloat16_under_the_interpreter(
-    device: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.bfloat16, device)
-    inputs = q, *paged(k, v, [40, 40], 8)
-    monkeypatch.setattr(triton.knobs.runtime, "interpret", True)
-    refused("q is bfloat16.*interpreter", *inputs)
-
-
-def test_launches_on_the_device_of_q(device: str) -> None:
-    q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.float32, device)
-    inputs = q, *paged(k, v, [40, 40], 8)
-    check_where_it_launches(paged_kv.attention, *inputs, **SMALL)
-
-
-def test_refuses_other_tables(device: str) -> None:
-    q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.float32, device)
-    k, v, table, seq_lens = paged(k, v, [40, 40], 8)
-    doubled = table.repeat_interleave(2, dim=1)[:, ::2]
-    for x in (
-        table[0],
-        table[:1],
-        table[None],
-        table[..., None],
-        table[:, 0].contiguous(),
-        table.long(),
-        table.to("meta"),
-        doubled,
-    ):
-        match = (
-            r"block_table is torch.int.*; it must be torch.int32 \[2, max_pages\] on"
-        )
-        refused(match, q, k, v, x, seq_lens)
-    doubled = seq_lens.repeat_interleave(2)[::2]
-    for x in (
-        seq_lens[:1],
-        seq_lens[None],
-        seq_lens[:, None],
-        seq_lens.long(),
-        doubled,
-    ):
-        match = r"seq_lens is torch.int.* on .*; it must be torch.int32 \[2\] on"
-        refused(match, q, k, v, table, x)
-
-
-def test_refuses_other_options(device: str) -> None:
-    q, k, v = qkv((2, 4), (2, 2), 3, 40, 16, torch.float32, device)
-    inputs = q, *paged(k, v, [40, 40], 8)
-    for option, values in {
-        "scale": (INF, NAN, 3.5e38),
-        "input_precision": ("TF32", None),
-        "splits": (0, 257, 1.5),
-        "block_n": (0, 8, 24, 512),
-    }.items():
-        for bad in values:
-            match = f"{option} is '?{re.escape(str(bad))}'?; it must be"
-            refused(match, *inputs, **{option: bad})
+    def refusals(self) -> dict[str, Refusal]:
+        """Of tensors that do not fit the kernel or each other, and of tables."""
+        found = {
+            **of_each("qkv", "one dimension more", lambda x: x[None], ".*; it must"),
+            **of_each("qkv", "one dimension less", lambda x: x[0], ".*; it must"),
+            **of_each("kv", "the device", lambda x: x.to("meta"), ".*meta; it must"),
+            **of_each("kv", "the dtype", lambda x: x.half(), "is torch.float16 on"),
+            "too many heads": Refusal(
+                r"q has 256 \* 256 heads; it must",
+                {"q": lambda x: x.new_zeros(256, 256, 1, 16)},
+            ),
+            "empty pages": Refusal(
+                "k has page_size 0; it must", dict.fromkeys("kv", lambda x: x[:, :0])
+            ),
+            "the head_dim of k": Refusal(
+                "k has head_dim 15; it must be q's 16", {"k": lambda x: x[..., :15]}
+            ),
+            **{
+                f"{option}={bad}": Refusal(f"{option} is", options={option: bad})
+                for option, bad in (("splits", 0), ("splits", 257))
+            },
+        }
+        for dtype in (torch.float64, torch.int32):
+            every = dict.fromkeys("qkv", lambda x, dtype=dtype: x.to(dtype))
+            found[f"{dtype}"] = Refusal(f"q is {dtype}; it must be", every)
+        for size in (0, 257):
+            wide = dict.fromkeys("qkv", lambda x, n=size: resized(x, -1, n))
+            found[f"head_dim {size}"] = Refusal(f"q has head_dim {size}; it must", wide)
+        for heads in (3, 0):
+            other = dict.fromkeys("kv", lambda x, n=heads: resized(x, 2, n))
+            said = f"k has {heads} heads; it must divide q's 4"
+            found[f"{heads} heads of k"] = Refusal(said, other)
+        for axis in range(4):
+            shorter = {"v": lambda x, axis=axis: x.narrow(axis, 0, x.shape[axis] - 1)}
+            said = "v has shape .*; it must be k's"
+            found[f"a shorter axis {axis} of v"] = Refusal(said, shorter)
+        for what, change in {
+            "a sequence less": lambda x: x[:1],
+            "one dimension more": lambda x: x[None],
+            "a last dimension more": lambda x: x[..., None],
+            "64 bits": lambda x: x.long(),
+            "another device": lambda x: x.to("meta"),
+            "every other number": lambda x: x.repeat_interleave(2, -1)[..., ::2],
+            "one dimension less": lambda x: x[..., 0].contiguous(),
+        }.items():
+            said = r"is torch.int.*; it must be torch.int32 \[2"
+            found |= of_each(("block_table", "seq_lens"), what, change, said)
+        return found
 
 
 @pytest.mark.gpu

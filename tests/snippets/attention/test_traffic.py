@@ -10,6 +10,8 @@ from snippets.attention import flash1, flash2_single_head, naive, traffic
 from tests.harness.inputs import INTERPRETED, name, qkv
 from tests.harness.traces import Traffic, counted
 
+NO_ACCURACY = "counts of bytes: they are compared exactly"
+
 # (seq_q, seq_k, head_dim): what the demo prints, then ragged ones.
 DEMO = (traffic.SEQ, traffic.SEQ, traffic.HEAD_DIM)
 SIZES = ((1, 1, 16), (40, 70, 16), (70, 40, 24), (33, 64, 40), (16, 16, 1), (5, 0, 16))

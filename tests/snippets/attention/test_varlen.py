@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from snippets.attention import varlen
 from tests.harness.inputs import LAYOUTS, QKV, far_apart, normal
-from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import guarded
+from tests.harness.suite import Named, Refusal, Suite, of_each
 from tests.snippets.attention.reference import baseline, reference
 from tests.snippets.attention.suite import Attention
 
@@ -102,7 +102,7 @@ def one_sequence(
         block_m=block_m,
         block_n=block_n,
     )
-    assert o.is_contiguous()
+    assert o.stride() == torch.empty_like(packed[0], device="meta").stride()
     return o.transpose(0, 1).contiguous(), lse
 
 
@@ -118,6 +118,7 @@ class TestVarlen(Attention):
     )
     lead, kv_lead = (2,), (1,)
     many, kv_many = (6,), (2,)
+    most_rows = None
     layouts: ClassVar = {
         **LAYOUTS,
         "seq before heads": lambda x: x.transpose(0, 1).contiguous().transpose(0, 1),
@@ -240,48 +241,47 @@ def test_wrong_ends_lead_nowhere(device: str) -> None:
     assert o.isfinite().all()
 
 
-def test_refuses_other_heads(device: str) -> None:
-    q, *_ = pack([(3, 5)], device, heads=8)
-    ends = bounds([(3, 5)], device)
-    for heads in (3, 16, 0):
-        x = torch.zeros((5, heads, 16), device=device)
-        with pytest.raises(ValueError, match=rf"^k has {heads} heads; it must .*8"):
-            varlen.attention(q, x, x, *ends)
-    x = torch.zeros((0, 65536, 16), device=device)  # a mutant has no work
-    with pytest.raises(ValueError, match=r"^q has 65536 heads; it must .*65535"):
-        varlen.attention(x, x, x, *ends)
+class TestRefusals(Suite):
+    """Of the function itself, and where it launches."""
 
+    function = staticmethod(varlen.attention)
+    outputs = Attention.outputs
+    blocks = (SMALL,)
 
-@pytest.mark.parametrize("argument", ["cu_seqlens_q", "cu_seqlens_k"])
-def test_refuses_other_ends(argument: str, device: str) -> None:
-    tensors = dict(zip("qkv", pack([(3, 5), (2, 2)], device), strict=True))
-    ends = bounds([(3, 5), (2, 2)], device)
-    ends = dict(zip(("cu_seqlens_q", "cu_seqlens_k"), ends, strict=True))
-    right = ends[argument]
+    def example(self, device: str) -> Named:
+        """Two sequences."""
+        pairs = [(3, 5), (2, 2)]
+        names = ("q", "k", "v", "cu_seqlens_q", "cu_seqlens_k")
+        tensors = *pack(pairs, device, heads=8), *bounds(pairs, device)
+        return dict(zip(names, tensors, strict=True))
 
-    def run(wrong: torch.Tensor) -> None:
-        varlen.attention(**tensors, **{**ends, argument: wrong})
-
-    for wrong in (right[:0], right[0], right[None], right.repeat_interleave(2)[::2]):
-        with pytest.raises(ValueError, match=f"^{argument} has shape .*; it must be"):
-            run(wrong)
-    for wrong in (right.long(), right.float()):
-        with pytest.raises(
-            ValueError, match=f"^{argument} is {wrong.dtype} on .*int32"
-        ):
-            run(wrong)
-    with pytest.raises(
-        ValueError, match=f"^{argument} is torch.int32 on meta; it must"
-    ):
-        run(right.to("meta"))
-    with pytest.raises(ValueError, match=r"^cu_seqlens_k has . values; it must"):
-        run(right[:2])
-
-
-def test_launches_on_the_device_of_q(device: str) -> None:
-    pairs = [(3, 5), (2, 2)]
-    tensors = *pack(pairs, device), *bounds(pairs, device)
-    check_where_it_launches(varlen.attention, *tensors)
+    def refusals(self) -> dict[str, Refusal]:
+        """Of heads, and of where the sequences end."""
+        ends = ("cu_seqlens_q", "cu_seqlens_k")
+        found = {
+            "too many heads": Refusal(
+                "q has 65536 heads; it must .*65535",
+                {"q": lambda x: x.new_zeros(0, 65536, 16)},  # a mutant has no work
+            ),
+            "fewer ends of keys": Refusal(
+                r"cu_seqlens_k is .*\[2\].*; it must be .*\[3\]",
+                {"cu_seqlens_k": lambda x: x[:2]},
+            ),
+        }
+        for heads in (3, 16, 0):
+            other = dict.fromkeys("kv", lambda x, n=heads: x.new_zeros(7, n, 16))
+            said = f"k has {heads} heads; it must .*8"
+            found[f"{heads} heads of k"] = Refusal(said, other)
+        for what, change in {
+            "no ends": lambda x: x[:0],
+            "one end": lambda x: x[0],
+            "ends of two dimensions": lambda x: x[None],
+            "every other end": lambda x: x.repeat_interleave(2)[::2],
+            "ends of 64 bits": lambda x: x.long(),
+            "ends elsewhere": lambda x: x.to("meta"),
+        }.items():
+            found |= of_each(ends, what, change, "is .*; it must be torch.int32")
+        return found
 
 
 @pytest.mark.large

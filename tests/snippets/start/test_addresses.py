@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 
 from snippets.start import addresses
 
+NO_ACCURACY = "integers: they are compared exactly"
+
 
 def test_the_table_of_the_page() -> None:
     assert addresses.addresses(rows=3, cols=4, stride=10).tolist() == [

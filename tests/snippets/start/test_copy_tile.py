@@ -10,6 +10,8 @@ from tests.harness.inputs import DTYPES, LAYOUTS, far_apart, normal
 from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import guarded
 
+NO_ACCURACY = "a copy: it is compared bit for bit"
+
 SMALL = {"block_rows": 4, "block_cols": 8}
 
 

@@ -5,6 +5,8 @@ import torch
 
 from snippets.start import wrong_no_mask
 
+NO_ACCURACY = "wrong on purpose: it is shown to leave its tensors"
+
 
 def vectors(size: int, device: str, spare: int = 0) -> list[torch.Tensor]:
     """x, y and out, [size], each with `spare` elements behind it that are its own."""
