@@ -24,7 +24,7 @@ RECORDS ?= records
 # Says what the Python of a target lacks, before anything runs.
 NEEDS := -m verified_docs.needs
 
-.PHONY: help serve site test one new lint check status gpu memcheck bench audit clean
+.PHONY: help serve site test mutants one new lint check status gpu memcheck bench audit clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -46,6 +46,9 @@ test: lint  ## every check that needs no GPU, the browser's included
 	$(MAKE) site check
 	pytest -n $(WORKERS) tests/site
 
+mutants: $(TESTS)  ## run the bugs whose verdict is not fresh; all of them with ALL=1
+	pytest -n $(WORKERS) tests/mutants
+
 one: $(TESTS) $(VENDOR)  ## all that concerns one snippet: make one NAME=softmax/online
 	ruff check && ruff format --check && mypy
 	pytest -q -n $(WORKERS) tests/snippets/$(dir $(NAME))test_$(notdir $(NAME)).py
@@ -56,11 +59,11 @@ one: $(TESTS) $(VENDOR)  ## all that concerns one snippet: make one NAME=softmax
 new: $(INSTALLED)  ## lay out a rung: make new NAME=softmax/log_softmax FROM=one_row
 	@python -m verified_docs.new "$(NAME)" "$(FROM)"
 
-lint: $(TESTS) $(VENDOR)  ## ruff, mypy and actionlint
+lint: $(TESTS) $(VENDOR)  ## ruff, mypy, and the schema of workflows
 	ruff check
 	ruff format --check
 	mypy
-	node tests/machinery/actionlint.mjs .github/workflows/*.yml
+	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
 check: $(INSTALLED)  ## compare the built site with its sources (ARGS="--require gpu" to publish)
 	@test ! -e .cache/site || { echo "make check: the last build did not end well, and" \

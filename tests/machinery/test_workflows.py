@@ -1,6 +1,7 @@
 """The workflows: who may do what, and what publishing waits for."""
 
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -57,32 +58,75 @@ def test_by_default_a_workflow_only_reads(name: str) -> None:
 
 def test_a_pull_request_never_reaches_the_gpu() -> None:
     for name, workflow in WORKFLOWS.items():
-        machines = [job.get("runs-on", "") for job in workflow["jobs"].values()]
+        machines = [str(job.get("runs-on", "")) for job in workflow["jobs"].values()]
         called = [job.get("uses", "") for job in workflow["jobs"].values()]
         if any("self-hosted" in m for m in machines) or any("gpu" in c for c in called):
             assert "pull_request" not in workflow["on"], name
 
 
-def test_publishing_waits_for_both_tests_of_its_own_commit() -> None:
+def test_publishing_waits_for_both_tests_and_the_check() -> None:
     publish = WORKFLOWS["publish"]["jobs"]
-    (deploy,) = [job for job in publish.values() if writes(job)]
-    assert deploy["needs"] == "build"
+    assert [name for name, job in publish.items() if writes(job)] == [
+        "attest",
+        "deploy",
+    ]
+    assert publish["deploy"]["needs"] == "attest"
+    assert publish["attest"]["needs"] == "check"
+    assert publish["check"]["needs"] == "build"
     assert set(publish["build"]["needs"]) == {"test", "gpu"}
     for name in ("test", "gpu"):
         assert publish[name]["uses"] == f"./.github/workflows/{name}.yml"
     assert WORKFLOWS["publish"]["concurrency"]["cancel-in-progress"] == "false"
 
 
-def test_the_site_is_built_with_the_records_of_that_run() -> None:
-    (upload,) = [s for s in steps("gpu", "gpu") if "upload-artifact@" in used(s)]
-    build = steps("publish", "build")
-    (download,) = [s for s in build if "download-artifact@" in used(s)]
-    assert upload["with"]["name"] == download["with"]["name"]
-    assert upload["with"]["path"] == download["with"]["path"] == "records/"
+def test_only_the_main_branch_reaches_the_gpu_in_a_pinned_container() -> None:
+    gpu = WORKFLOWS["gpu"]["jobs"]["gpu"]
+    assert gpu["if"] == "github.ref == 'refs/heads/main'"
+    assert gpu["runs-on"]["group"]
+    assert gpu["container"]["image"] == "${{ vars.GPU_IMAGE }}"
+    assert "@sha256:" in gpu["steps"][0]["run"]
+    assert not any("PYTEST_ADDOPTS" in str(part) for part in gpu.values())
+
+
+def test_the_records_are_those_of_that_run_and_of_the_quoted_gpu() -> None:
+    gpu = steps("gpu", "gpu")
+    runs = [step.get("run", "") for step in gpu]
+    (upload,) = [step for step in gpu if "upload-artifact@" in used(step)]
+    assert "make gpu ALL=1 RECORDS=run" in runs
+    assert upload["with"]["path"] == "run/"
     assert upload["with"]["if-no-files-found"] == "error"
-    runs = [step.get("run", "") for step in build]
-    assert build.index(download) < runs.index("make site")
-    assert runs.index("make site") < runs.index('make check ARGS="--require gpu"')
+    (quoted,) = [run for run in runs if run.startswith("test -f")]
+    assert gpu.index(upload) > runs.index(quoted)
+    folder = re.search(r"\$\((.*)\)/", quoted)[1]
+    found = subprocess.run(
+        folder, shell=True, cwd=FOLDER.parents[1], capture_output=True, text=True
+    )
+    assert found.stdout == "nvidia-h200\n"
+
+
+def test_the_site_is_built_with_those_records_and_judged_in_another_job() -> None:
+    for job in ("build", "check"):
+        found = steps("publish", job)
+        (download,) = [s for s in found if s.get("with", {}).get("name") == "records"]
+        assert download["with"]["path"] == "records/"
+        last = [step for step in found if "run" in step]
+        assert found.index(download) < found.index(last[0])
+    assert "make site" in [step.get("run") for step in steps("publish", "build")]
+    checked = [step.get("run") for step in steps("publish", "check")]
+    assert checked[-1] == 'make check ARGS="--require gpu"'
+
+
+def test_what_is_attested_is_what_is_published() -> None:
+    (attested,) = [s for s in steps("publish", "attest") if "attest" in used(s)]
+    assert attested["with"]["subject-path"].split() == [
+        "records/**/*.json",
+        "pages/artifact.tar",
+    ]
+
+
+def test_every_mutant_runs_at_night() -> None:
+    assert "schedule" in WORKFLOWS["nightly"]["on"]
+    assert steps("nightly", "mutants")[-1]["run"] == "make mutants ALL=1"
 
 
 def steps(workflow: str, job: str) -> list[dict[str, Any]]:
