@@ -32,7 +32,7 @@ help:  ## show this list
 serve: $(VENDOR) $(ZIP)  ## build and serve; reloads when docs, snippets or records change
 	@python $(NEEDS) "make $@" --free $(ADDRESS)
 	@mkdir -p records
-	mkdocs serve --livereload --dev-addr $(ADDRESS)
+	mkdocs serve --dirty --livereload --dev-addr $(ADDRESS)
 
 site: $(VENDOR) $(ZIP)  ## build the site into site/
 	@# Built aside: where it fails, the site of before is still there.
@@ -95,7 +95,7 @@ bench:  ## time the kernels and their peers on this machine's GPU and record it
 	@$(PYTHON) $(NEEDS) "make $@" torch triton
 	$(PYTHON) -m benchmarks $(PARTS)
 
-audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, weights, axe, Lighthouse
+audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, Lighthouse
 	python -m tests.site.audit
 
 clean:  ## remove what the other targets made, the installed packages too
@@ -125,5 +125,5 @@ $(VENDOR): $(PACKAGES)
 	rm -f docs/assets/vendor/katex/fonts/*.ttf docs/assets/vendor/katex/fonts/*.woff
 	touch $@
 
-$(ZIP): LICENSE $(shell find snippets -name '*.py') $(INSTALLED)
+$(ZIP): $(wildcard LICENSE snippets/*/*.py snippets/*/*/*.py) $(INSTALLED)
 	python -m verified_docs.code.archive $@

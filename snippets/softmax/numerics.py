@@ -151,6 +151,7 @@ def print_table(columns: dict[str, tuple]) -> None:
 
 # --8<-- [end:table]
 
+
 # --8<-- [start:demo]
 if __name__ == "__main__":
     # --8<-- [start:dtypes]

@@ -20,9 +20,8 @@ class Tree:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.path = f"{root / 'bin'}:{os.environ['PATH']}"
-        for name in ("Makefile", "verified_docs/__init__.py", "verified_docs/needs.py"):
-            (root / name).parent.mkdir(exist_ok=True)
-            shutil.copy(ROOT / name, root / name)
+        shutil.copy(ROOT / "Makefile", root)
+        shutil.copytree(ROOT / "verified_docs", root / "verified_docs")
         for name in ("pyproject.toml", "constraints.txt", "package.json"):
             (root / name).touch()
         (root / "package-lock.json").touch()
@@ -30,6 +29,7 @@ class Tree:
             (root / stamp).parent.mkdir()
             (root / stamp).touch()
         self.script("docs/assets/vendor/.installed", "")
+        self.script("docs/snippets.zip", "")
         self.script(".venv/bin/python", f'exec {sys.executable} "$@"')
         self.script("bin/compute-sanitizer", "echo sanitizer")
 
@@ -131,7 +131,7 @@ def test_a_port_that_is_taken(tree: Tree) -> None:
         assert "ADDRESS=" in told
     code, told = tree.make("serve", f"ADDRESS={address}")
     assert code == 0
-    assert f"mkdocs serve --livereload --dev-addr {address}" in told
+    assert f"mkdocs serve --dirty --livereload --dev-addr {address}" in told
 
 
 def test_a_build_that_fails_leaves_the_site_of_before(tree: Tree) -> None:

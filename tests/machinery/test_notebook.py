@@ -95,8 +95,7 @@ def build(site: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict"],
         cwd=site,
-        env=os.environ
-        | {"PYTHONPATH": f"{site}:{ROOT}", "NO_MKDOCS_2_WARNING": "1"},
+        env=os.environ | {"PYTHONPATH": f"{site}:{ROOT}", "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
         timeout=120,

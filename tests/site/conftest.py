@@ -37,12 +37,18 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session", params=pages(), ids=lambda path: path or "home")
+NOT_FOUND = "404.html"
+
+
+@pytest.fixture(
+    scope="session", params=[NOT_FOUND, *pages()], ids=lambda path: path or "home"
+)
 def visit(
     request: pytest.FixtureRequest, browser: Browser, address: str
 ) -> Iterator[Visit]:
     """Every page of the site, loaded once for all tests that take it as it is."""
-    with serve(AtTheTop) if request.param == "404.html" else nullcontext(address) as at:
+    top = request.param == NOT_FOUND
+    with serve(AtTheTop) if top else nullcontext(address) as at:
         visit = Visit(browser, at, request.param)
         yield visit
         visit.context.close()

@@ -69,7 +69,7 @@ def serve(handler: type[Handler] = Handler) -> Iterator[str]:
 def pages() -> list[str]:
     """The address of every page, relative to the site: "", "softmax/online/", ..."""
     found = (p.parent.relative_to(SITE) for p in SITE.rglob("index.html"))
-    return ["404.html", *sorted("" if str(p) == "." else f"{p}/" for p in found)]
+    return sorted("" if str(p) == "." else f"{p}/" for p in found)
 
 
 def read(path: str) -> str:

@@ -6,7 +6,7 @@ from zipfile import ZipFile
 from playwright.sync_api import Page
 
 from tests.site.server import SITE
-from tests.site.visit import Visit, alive
+from tests.site.visit import Visit
 from verified_docs import layout
 from verified_docs.code import snippets
 
@@ -56,22 +56,13 @@ def test_copy_buttons(visit: Visit) -> None:
             assert copied == text
 
 
-def test_copying_is_announced(page: Page, address: str) -> None:
-    page.goto(address + "softmax/online/")
-    alive(page)
-    button = page.locator("button[data-copy=block]").first
-    button.focus()
-    page.keyboard.press("Enter")
-    page.locator("[aria-live]:has-text('opied')").first.wait_for(state="attached")
-
-
 def test_download_is_the_file(page: Page, address: str) -> None:
     page.goto(address + "softmax/online/")
     link = page.locator("figure[data-snippet='softmax/online.py'] a[download]").first
     with page.expect_download() as download:
         link.click()
     assert download.value.suggested_filename == "online.py"
-    file = ROOT / "snippets" / "softmax/online.py"
+    file = ROOT / "snippets/softmax/online.py"
     assert Path(download.value.path()).read_bytes() == file.read_bytes()
 
 

@@ -1,4 +1,4 @@
-"""`python -m verified_docs.code.archive ZIP`: all snippets in a file, with the licence."""
+"""`python -m verified_docs.code.archive ZIP`: all snippets and the licence."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ from verified_docs import layout
 
 def write(path: Path, root: Path = Path()) -> None:
     """The same bytes for the same files, whenever and wherever they were written."""
-    names = (layout.snippet_file(name) for name in layout.names(root))
+    names = map(layout.snippet_file, layout.names(root))
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
         for name in ("LICENSE", *names):
             archive.writestr(ZipInfo(name), (root / name).read_bytes(), ZIP_DEFLATED)

@@ -36,6 +36,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     for name, span in section.marks.items():
         lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
         lines[span[-1]] += "</span>"
+    status = site.evidence.status(snippet.name)
     about = f"{snippet.name}, {section.name}" if section.name else snippet.name
     actions = (
         _copy("block", "Copy block", about),
@@ -47,7 +48,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
         f'data-section="{section.name}" data-search-exclude><figcaption>'
         f"{_name(snippet, section)}{_part(snippet, section)}"
-        f"{badges.render(site.evidence.status(snippet.name))}{_actions(*actions)}"
+        f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
         f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
     )
 
@@ -61,10 +62,8 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     old, new = (section.text for _, section in sides)
     if old == new:
         raise FenceError(f"{options['from']} and {options['to']} do not differ")
-    shown = {
-        sign: highlight(text, LANGUAGE, site.identifiers)
-        for sign, text in (("-", old), ("+", new), (" ", new))
-    }
+    before, after = (highlight(text, LANGUAGE, site.identifiers) for text in (old, new))
+    shown = {"-": before, "+": after, " ": after}
     tags = {"-": "del", "+": "ins", " ": "span"}
     lines: list[str] = []
     count = {"-": 0, "+": 0, " ": 0}
@@ -115,11 +114,11 @@ def cell(site: Site, body: str, options: Mapping[str, str]) -> str:
     name, cell = options["notebook"], options["id"]
     text, run = notebook.output(site.evidence.root / "docs" / name, cell)
     return (
-        f'<div class="cell-output"><figure class="snippet output" '
-        f'data-notebook="{escape(name)}" data-cell="{escape(cell)}"><figcaption>'
+        f'<figure class="snippet output" data-notebook="{escape(name)}" '
+        f'data-cell="{escape(cell)}"><figcaption>'
         f'<span class="snippet-name">Output, with PyTorch {escape(run["torch"])} on a '
         f"CPU, {escape(run['date'])}</span></figcaption>"
-        f"{_code([escape(text, quote=False)], 'text')}</figure></div>"
+        f"{_code([escape(text, quote=False)], 'text')}</figure>"
     )
 
 
@@ -145,9 +144,9 @@ def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:
 def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Every snippet, with what was and what was not tried on which GPU."""
     _empty(body)
-    return badges.table(
-        [site.evidence.status(name) for name in layout.names(site.evidence.root)]
-    )
+    names = layout.names(site.evidence.root)
+    statuses = [site.evidence.status(name) for name in names]
+    return badges.table(statuses, site.base, site.published)
 
 
 def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -232,33 +231,27 @@ def _copy(action: str, text: str, about: str) -> str:
 def _download(site: Site, snippet: Snippet) -> str:
     """A link to the file, which is a file of the site."""
     return (
-        f'<a download href="{site.base}snippets/{escape(snippet.name)}" '
+        f'<a download href="{site.base}{escape(layout.snippet_file(snippet.name))}" '
         f'aria-label="Download {escape(snippet.name)}">Download</a>'
     )
 
 
 def _part(snippet: Snippet, section: Section) -> str:
-    """The function that the section cuts, if it does."""
-    for name, first, last in _functions(snippet.data):
-        whole = section.first <= first and last <= section.last
-        apart = last < section.first or section.last < first
-        if not (whole or apart):
-            return f"<span>a part of <code>{name}</code></span>"
+    """The function that the section cuts, if it does: the outermost."""
+    for node in ast.walk(_tree(snippet.data)):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            last = node.end_lineno or first
+            whole = section.first <= first and last <= section.last
+            apart = last < section.first or section.last < first
+            if not (whole or apart):
+                return f"<span>a part of <code>{node.name}</code></span>"
     return ""
 
 
-@functools.cache
-def _functions(data: bytes) -> list[tuple[str, int, int]]:
-    """Every function with its lines, the outer ones first."""
-    return [
-        (
-            node.name,
-            min(n.lineno for n in (node, *node.decorator_list)),
-            node.end_lineno,
-        )
-        for node in ast.walk(ast.parse(data))
-        if isinstance(node, ast.FunctionDef)
-    ]
+@functools.lru_cache(maxsize=8)  # A page shows several sections of one file.
+def _tree(data: bytes) -> ast.Module:
+    return ast.parse(data)
 
 
 def _lines(count: int) -> str:

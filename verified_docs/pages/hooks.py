@@ -1,9 +1,10 @@
-"""A MkDocs hook: mkdocs-jupyter makes a notebook a page, and here is its Markdown."""
+"""MkDocs hooks: the Markdown of notebooks, and what `make serve` builds again."""
 
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
 from verified_docs.code.snippets import SnippetError
@@ -22,3 +23,17 @@ def on_page_read_source(*, page: Page, config: MkDocsConfig) -> str | None:
         return notebook.compose(path, Path(config.config_file_path).parent)
     except (notebook.NotebookError, SourceError, SnippetError) as error:
         raise PluginError(str(error)) from error
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> None:
+    """MkDocs event: with --dirty, MkDocs builds the pages whose Markdown is newer.
+
+    A page older than a snippet or a record is built again as well.
+    """
+    root = Path(config.config_file_path).parent
+    inputs = [*root.glob("snippets/**/*.py"), *root.glob("records/*/*.json")]
+    newest = max((path.stat().st_mtime for path in inputs), default=0)
+    for file in files.documentation_pages():
+        built = Path(file.abs_dest_path)
+        if built.is_file() and built.stat().st_mtime < newest:
+            built.unlink()

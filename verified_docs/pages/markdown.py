@@ -38,6 +38,7 @@ class VerifiedDocs(Extension):
         self.config = {
             "root": [".", "the repository; everything else has its place below it"],
             "gpu": ["", "the folder in records/ whose figures the prose quotes"],
+            "published": ["", "the commit whose run publishes the site"],
             "katex": ["node_modules/katex", "the npm package, relative to the root"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
         }
@@ -47,7 +48,8 @@ class VerifiedDocs(Extension):
         """Register everything. Raises ValueError for options that contradict."""
         root = Path(os.fspath(self.getConfig("root")))
         macros, identifiers = tensors(self.getConfig("tensors"))
-        self.site = Site(Evidence(root, self.getConfig("gpu")), identifiers)
+        evidence = Evidence(root, self.getConfig("gpu"))
+        self.site = Site(evidence, self.getConfig("published"), identifiers)
         self.superfences = superfences(md)
         self.superfences.extend_super_fences(
             "*", functools.partial(render_fence, self.site), keep_options, None
@@ -55,16 +57,14 @@ class VerifiedDocs(Extension):
         self.tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
         md.preprocessors.register(Before(md, self), "verified-before", 26)
-        md.preprocessors.register(After(md, self.site), "verified-after", 24)
+        md.preprocessors.register(After(md), "verified-after", 24)
         # After code spans (190), before TeX would see a $ and backslashes escape.
         inline = Directive(DIRECTIVE, md, self.site)
         md.inlinePatterns.register(inline, "verified-directive", 189.95)
-        md.treeprocessors.register(
-            NoIndentedCode(md, self.site), "verified-indented", 31
-        )
+        md.treeprocessors.register(NoIndentedCode(md), "verified-indented", 31)
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
         md.treeprocessors.register(Steps(md), "verified-steps", 9)
-        formulas = TexTreeprocessor(md, self.tex, self.site)
+        formulas = TexTreeprocessor(md, self.tex)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
         source = inputs.Source(md)
@@ -120,9 +120,8 @@ def render_fence(
     try:
         return inputs.fence(site, language or "", src, options)
     except Exception as error:
-        head = (language or "", *map(str, options.values()))
-        where = site.at(head, (src.split("\n")[0].strip(),))
-        raise PageError(f"{where}```{language or ''}: {error}") from error
+        head = " ".join([language or "", *map(str, options.values())])
+        raise PageError(f"```{head}, {src.strip()[:60]!r}: {error}") from error
 
 
 def base(md: Markdown) -> str:
@@ -134,7 +133,7 @@ def base(md: Markdown) -> str:
 
 
 class Before(Preprocessor):
-    """Checks that fences are ours, and keeps the page as it was typed."""
+    """Checks that fences are ours, and learns where the page is."""
 
     def __init__(self, md: Markdown, extension: VerifiedDocs) -> None:
         super().__init__(md)
@@ -148,7 +147,6 @@ class Before(Preprocessor):
                 "another extension took the fences: verified_docs.pages.markdown loads "
                 "pymdownx.superfences itself; leave it and fenced_code out"
             )
-        self.extension.site.lines = tuple(lines)
         self.extension.site.base = base(self.md)
         return lines
 
@@ -156,17 +154,13 @@ class Before(Preprocessor):
 class After(Preprocessor):
     """Refuses what looks like a fence and was not; hides pipes from tables."""
 
-    def __init__(self, md: Markdown, site: Site) -> None:
-        super().__init__(md)
-        self.site = site
-
     def run(self, lines: list[str]) -> list[str]:
         """Raises PageError."""
         for line in lines:
             match = FENCE.match(line)
             if match and match[1][0] not in line[match.end() :]:
                 raise PageError(
-                    f"{self.site.at((line.strip(),))}{line.strip()!r} opens no fence: "
+                    f"{line.strip()!r} opens no fence: "
                     "close it, write its options as "
                     'key="value", and put it on a line of its own'
                 )
@@ -201,8 +195,7 @@ class Directive(InlineProcessor):
                 return figures.stated(text, self.entries), m.start(0), m.end(0)
             html = inputs.directive(self.site, kind, text)
         except Exception as error:
-            where = self.site.at((m[0].replace(PIPE, "|"),))
-            raise PageError(f"{where}{{{kind}: {text}}}: {error}") from error
+            raise PageError(f"{{{kind}: {text}}}: {error}") from error
         return self.md.htmlStash.store(html), m.start(0), m.end(0)
 
     @functools.cached_property

@@ -12,7 +12,6 @@ from markdown.treeprocessors import Treeprocessor
 from py_mini_racer import JSEvalException, MiniRacer
 
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.site import Site
 
 RENDER = """
 (formula, display, macros) => katex.renderToString(formula, {
@@ -75,10 +74,9 @@ def _render(katex: Path, macros: str, formula: str, display: bool) -> str:
 class TexTreeprocessor(Treeprocessor):
     """Replaces what pymdownx.arithmatex (generic) found by rendered formulas."""
 
-    def __init__(self, md: Markdown, tex: Tex, site: Site) -> None:
+    def __init__(self, md: Markdown, tex: Tex) -> None:
         super().__init__(md)
         self.tex = tex
-        self.site = site
 
     def run(self, root: Element) -> None:
         """Render every formula. Raises TexError, also for one inside a heading."""
@@ -87,8 +85,7 @@ class TexTreeprocessor(Treeprocessor):
             if heading.tag in HEADINGS and formula is not None:
                 text = "".join(heading.itertext()).strip()
                 raise TexError(
-                    f"{self._where(_source(formula))}TeX in the heading {text!r}: "
-                    "a table of contents cannot show it"
+                    f"TeX in the heading {text!r}: a table of contents cannot show it"
                 )
         for element in root.iter():
             if _is_math(element):
@@ -97,10 +94,7 @@ class TexTreeprocessor(Treeprocessor):
     def _replace(self, element: Element) -> None:
         display = element.tag == "div"
         formula = _source(element)
-        try:
-            html = self.tex.render(formula, display)
-        except TexError as error:
-            raise TexError(f"{self._where(formula)}{error}") from None
+        html = self.tex.render(formula, display)
         tail = element.tail or ""
         closing = CLOSING.match(tail)
         element.clear()
@@ -115,13 +109,6 @@ class TexTreeprocessor(Treeprocessor):
         element.set("data-search-exclude", "")
         element.text = self.md.htmlStash.store(html)
         element.tail = tail
-
-    def _where(self, formula: str) -> str:
-        """The place of a formula in its file."""
-        first = formula.strip().split("\n")[0].strip()
-        opened = (self.site.at((mark + first,)) for mark in ("$", "\\(", "\\["))
-        below = (self.site.at((mark,), (first,)) for mark in ("$$", "\\["))
-        return next(filter(None, (*opened, *below)), "")
 
 
 def _source(element: Element) -> str:

@@ -92,9 +92,9 @@ def digest(notebook: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(list(cells(notebook))).encode()).hexdigest()
 
 
-def text(folder: Path, reference: str) -> str:
+def text(root: Path, reference: str) -> str:
     """The section without its last line end, as a notebook keeps a cell."""
-    return snippets.resolve(folder, reference)[1].text.rstrip("\n")
+    return snippets.resolve(root, reference)[1].text.rstrip("\n")
 
 
 def run(path: Path, root: Path) -> None:
@@ -102,7 +102,7 @@ def run(path: Path, root: Path) -> None:
     import nbformat
     from nbclient import NotebookClient
 
-    notebook = nbformat.read(path, as_version=4)
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     for cell in notebook.cells:
         if reference := cell.metadata.get("snippet"):
             cell.source = text(root, reference)
@@ -113,7 +113,7 @@ def run(path: Path, root: Path) -> None:
         "torch": version("torch"),
         "sha256": digest(notebook),
     }
-    nbformat.write(notebook, path)
+    nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":
