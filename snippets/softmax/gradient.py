@@ -33,7 +33,8 @@ def forward_kernel(
     row = tl.program_id(0).to(tl.int64)
     offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
     m_i = tl.full((), float("-inf"), COMPUTE)
-    l_i = tl.full((), 0.0, COMPUTE)
+    # One addition a tile: of many tiles, float32 would lose what it rounds each time.
+    l_i = tl.full((), 0.0, tl.float64)
     for start in range(0, cols, BLOCK_COLS):
         mask = start + offs < cols
         x = tl.load(
@@ -46,6 +47,7 @@ def forward_kernel(
         l_i = l_i * tl.exp(m_i - shift)
         l_i = l_i + tl.sum(tl.exp(x - shift), axis=0)
         m_i = m_new
+    denominator = l_i.to(COMPUTE)
     for start in range(0, cols, BLOCK_COLS):
         mask = start + offs < cols
         x = tl.load(
@@ -53,7 +55,7 @@ def forward_kernel(
             mask,
             other=float("-inf"),
         ).to(COMPUTE)
-        y = tl.exp(x - m_i) / l_i
+        y = tl.exp(x - m_i) / denominator
         tl.store(y_ptr + row * stride_yr + (start + offs) * stride_yc, y, mask)
 
 

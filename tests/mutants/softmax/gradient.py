@@ -69,7 +69,7 @@ MUTANTS = [
         "with torch.no_grad():",
         "backward launched on whatever device is current",
     ),
-    Mutant("tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)", "no division"),
+    Mutant("tl.exp(x - m_i) / denominator", "tl.exp(x - m_i)", "no division"),
     Mutant("l_i = l_i * tl.exp(m_i - shift)", "pass", "the sum is not rescaled"),
     Mutant('other=float("-inf"),', "other=0.0,", "a tail load of 0", 2),
 ]
