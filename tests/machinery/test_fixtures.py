@@ -31,7 +31,7 @@ TESTS = """
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
-from snippets.part import ones
+from snippets.part import wrong_ones as ones
 from tests.harness.accuracy import check_accuracy
 from tests.harness.bounds import OutOfBounds
 from tests.harness.poison import guarded
@@ -82,8 +82,8 @@ def tree(tmp_path: Path) -> Path:
     for name, text in {
         "pytest.ini": (ROOT / "pytest.ini").read_text("utf-8"),
         "tests/__init__.py": "",
-        "snippets/part/ones.py": SNIPPET,
-        "tests/snippets/part/test_ones.py": TESTS,
+        "snippets/part/wrong_ones.py": SNIPPET,
+        "tests/snippets/part/test_wrong_ones.py": TESTS,
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
@@ -107,7 +107,7 @@ def test_what_they_catch_and_what_they_let_through(
 ) -> None:
     result = run(tree, pytester, monkeypatch)
     outcomes = {
-        line.split(" - ")[0].replace("tests/snippets/part/test_ones.py::", "")
+        line.split(" - ")[0].replace("tests/snippets/part/test_wrong_ones.py::", "")
         for line in result.outlines
         if line.startswith(("PASSED", "FAILED", "ERROR"))
     }
@@ -132,7 +132,7 @@ def test_what_they_catch_and_what_they_let_through(
         ]
     )
     result.assert_outcomes(passed=6, failed=3, errors=1, skipped=1)
-    found = records.load(tree / layout.INTERPRETER).snippets["part/ones.py"]
+    found = records.load(tree / layout.INTERPRETER).snippets["part/wrong_ones.py"]
     assert [entry.state for entry in found.values()] == ["failed"]
 
 

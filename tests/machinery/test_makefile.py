@@ -25,8 +25,12 @@ class Tree:
         for name in ("pyproject.toml", "constraints.txt", "package.json"):
             (root / name).touch()
         (root / "package-lock.json").touch()
-        for stamp in (".venv/installed", "node_modules/installed"):
-            (root / stamp).parent.mkdir()
+        for stamp in (
+            ".venv/site-installed",
+            "node_modules/installed",
+            ".venv/test-installed",
+        ):
+            (root / stamp).parent.mkdir(exist_ok=True)
             (root / stamp).touch()
         self.script("docs/assets/vendor/.installed", "")
         self.script("docs/snippets.zip", "")
@@ -59,9 +63,9 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
 
 
-@pytest.mark.parametrize("target", [*GPU_TARGETS, ".venv/installed"])
+@pytest.mark.parametrize("target", [*GPU_TARGETS, ".venv/site-installed"])
 def test_a_python_that_is_too_old(tree: Tree, target: str) -> None:
-    (tree.root / ".venv/installed").unlink()
+    (tree.root / ".venv/site-installed").unlink()
     old = tree.root / "old.py"
     old.write_text(
         "import runpy, sys\nsys.path[0] = '.'\nsys.version_info = (3, 9, 18)\n"
@@ -70,7 +74,7 @@ def test_a_python_that_is_too_old(tree: Tree, target: str) -> None:
     code, told = tree.make(target, f"PYTHON={sys.executable} {old}")
     assert code
     assert "is Python 3.9; it must be 3.11 or newer" in told
-    assert not (tree.root / ".venv/installed").exists()
+    assert not (tree.root / ".venv/site-installed").exists()
 
 
 @pytest.mark.parametrize("target", GPU_TARGETS)
