@@ -156,10 +156,9 @@ class Softmax(torch.autograd.Function):
             while triton.cdiv(cols, block_cols) > gpu.multi_processor_count:
                 block_cols *= 2
         chunks = max(1, triton.cdiv(cols, block_cols))
-        # Short rows share a tile: it has at least 4 KiB of y, and as many of dy.
+        # At least 4 KiB of y, and of dy; 32 bytes a thread, or 32 numbers of long rows.
         row_bytes = block_cols * y.element_size()
         block_rows = max(1, 4096 // row_bytes) if chunks == 1 else 1
-        # A thread takes 32 bytes of each, or 32 numbers of a row of several tiles.
         share = block_rows * row_bytes if chunks == 1 else block_cols
         num_warps = max(1, min(16, share // 1024))
         # --8<-- [end:tile]
