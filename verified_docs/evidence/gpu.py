@@ -39,6 +39,13 @@ def main(root: Path, everything: bool, folder: str) -> int:
         for name in layout.names(root)
         if everything or _judge(root, name, known.snippets.get(name, {}).get(key))
     ]
+    # The longest first, so that none is left to run alone at the end.
+    sizes = {
+        name: known.snippets[name][key].cases
+        for name in due
+        if key in known.snippets.get(name, {})
+    }
+    due.sort(key=lambda name: -sizes.get(name, 0))
     with tempfile.TemporaryDirectory() as empty:
         file = Path(empty, layout.VERIFICATION)
         records.save(records.Verification(file, {run: facts}))
