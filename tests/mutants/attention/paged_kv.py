@@ -30,7 +30,9 @@ MUTANTS = [
     Mutant("slot[:, None] * stride_vn", "slot[:, None] * stride_kn", "V, K's rows"),
     Mutant("kv_head * stride_kh", "kv_head * stride_vh", "K, V's heads"),
     Mutant("kv_head * stride_vh", "kv_head * stride_kh", "V, K's heads"),
-    Mutant("min(max_pages * page_size, 2**31 - 2**16)", "2**30", "lengths beyond the table"),
+    Mutant(
+        "min(max_pages * page_size, 2**31 - 2**16)", "2**30", "lengths beyond the table"
+    ),
     Mutant(
         "min(max_pages * page_size, 2**31 - 2**16)",
         "(max_pages * page_size + 2**31) % 2**32 - 2**31",
@@ -40,7 +42,7 @@ MUTANTS = [
     Mutant("if k.shape[1] == 0:", "if False:", "pages of no keys", 1, True),
     Mutant("k.shape[2] == 0 or heads % k.shape[2]", "False", "any heads of k"),
     Mutant("[batch, *block_table.shape[-1:]]", "[*x.shape]", "any table"),
-    Mutant('block_table, [batch,', 'block_table, [*x.shape[:1],', "fewer sequences"),
+    Mutant("block_table, [batch,", "block_table, [*x.shape[:1],", "fewer sequences"),
     Mutant(" or not x.is_contiguous()", "", "every other page"),
     Mutant("if got != right or not", "if not", "tables of 64 bits, or elsewhere"),
 ]
