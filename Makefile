@@ -17,6 +17,7 @@ INSTALLED := $(VENV)/site-installed
 TESTS := $(VENV)/test-installed
 PACKAGES := node_modules/installed
 VENDOR := docs/assets/vendor/.installed
+ZIP := docs/snippets.zip
 WORKERS ?= auto
 ADDRESS ?= 127.0.0.1:8000
 RECORDS ?= records
@@ -28,15 +29,16 @@ NEEDS := -m verified_docs.needs
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
-serve: $(VENDOR)  ## build and serve; reloads when docs, snippets or records change
+serve: $(VENDOR) $(ZIP)  ## build and serve; reloads when docs, snippets or records change
 	@python $(NEEDS) "make $@" --free $(ADDRESS)
 	@mkdir -p records
-	mkdocs serve --livereload --dev-addr $(ADDRESS)
+	mkdocs serve --dirty --livereload --dev-addr $(ADDRESS)
 
-site: $(VENDOR)  ## build the site into site/
+site: $(VENDOR) $(ZIP)  ## build the site into site/
 	@# Built aside: where it fails, the site of before is still there.
 	@mkdir -p records .cache/site
 	mkdocs build --strict --clean --site-dir .cache/site
+	python -m verified_docs.pages.policy .cache/site
 	rm -rf site && mv .cache/site site
 
 test: lint  ## every check that needs no GPU, the browser's included
@@ -93,11 +95,11 @@ bench:  ## time the kernels and their peers on this machine's GPU and record it
 	@$(PYTHON) $(NEEDS) "make $@" torch triton
 	$(PYTHON) -m benchmarks $(PARTS)
 
-audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, weights, axe, Lighthouse
+audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, Lighthouse
 	python -m tests.site.audit
 
 clean:  ## remove what the other targets made, the installed packages too
-	rm -rf $(VENV) node_modules docs/assets/vendor site .cache .pytest_cache \
+	rm -rf $(VENV) node_modules docs/assets/vendor $(ZIP) site .cache .pytest_cache \
 		.hypothesis .ruff_cache .mypy_cache *.egg-info
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -122,3 +124,6 @@ $(VENDOR): $(PACKAGES)
 	cp -r node_modules/katex/dist/fonts docs/assets/vendor/katex/
 	rm -f docs/assets/vendor/katex/fonts/*.ttf docs/assets/vendor/katex/fonts/*.woff
 	touch $@
+
+$(ZIP): $(wildcard LICENSE snippets/*/*.py snippets/*/*/*.py) $(INSTALLED)
+	python -m verified_docs.code.archive $@

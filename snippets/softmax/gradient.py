@@ -33,7 +33,8 @@ def forward_kernel(
     row = tl.program_id(0).to(tl.int64)
     offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
     m_i = tl.full((), float("-inf"), COMPUTE)
-    l_i = tl.full((), 0.0, COMPUTE)
+    # One addition a tile: of many tiles, float32 would lose what it rounds each time.
+    l_i = tl.full((), 0.0, tl.float64)
     for start in range(0, cols, BLOCK_COLS):
         mask = start + offs < cols
         x = tl.load(
@@ -46,6 +47,7 @@ def forward_kernel(
         l_i = l_i * tl.exp(m_i - shift)
         l_i = l_i + tl.sum(tl.exp(x - shift), axis=0)
         m_i = m_new
+    denominator = l_i.to(COMPUTE)
     for start in range(0, cols, BLOCK_COLS):
         mask = start + offs < cols
         x = tl.load(
@@ -53,7 +55,7 @@ def forward_kernel(
             mask,
             other=float("-inf"),
         ).to(COMPUTE)
-        y = tl.exp(x - m_i) / l_i
+        y = tl.exp(x - m_i) / denominator
         tl.store(y_ptr + row * stride_yr + (start + offs) * stride_yc, y, mask)
 
 
@@ -154,11 +156,11 @@ class Softmax(torch.autograd.Function):
             while triton.cdiv(cols, block_cols) > gpu.multi_processor_count:
                 block_cols *= 2
         chunks = max(1, triton.cdiv(cols, block_cols))
-        # Short rows share a tile: it has at least 4 KiB of y, and as many of dy.
+        # At least 4 KiB of y, and of dy; 32 bytes a thread, or 32 numbers of long rows.
         row_bytes = block_cols * y.element_size()
         block_rows = max(1, 4096 // row_bytes) if chunks == 1 else 1
-        # A thread takes 32 bytes of each, until there are 16 warps.
-        num_warps = max(1, min(16, block_rows * row_bytes // 1024))
+        share = block_rows * row_bytes if chunks == 1 else block_cols
+        num_warps = max(1, min(16, share // 1024))
         # --8<-- [end:tile]
         programs = triton.cdiv(rows, block_rows) * chunks
         # The last word counts the tickets.
@@ -185,7 +187,7 @@ def softmax(x: torch.Tensor, *, block_cols: int | None = None) -> torch.Tensor:
     Args:
         x: [rows, cols], float16, bfloat16, float32 or float64, any strides.
         block_cols: columns per tile, a power of two; if None, the whole row up to
-            16384, and 8192 of longer ones. In the backward pass it is doubled until a
+            16384, and 4096 of longer ones. In the backward pass it is doubled until a
             row has no more tiles than the GPU has multiprocessors.
 
     Returns:
@@ -203,7 +205,7 @@ def softmax(x: torch.Tensor, *, block_cols: int | None = None) -> torch.Tensor:
     if x.dtype not in DTYPES:
         raise ValueError(f"x is {x.dtype}; it must be one of {DTYPES}")
     whole = triton.next_power_of_2(max(1, x.shape[1]))
-    return Softmax.apply(x, block_cols or (whole if whole <= 16384 else 8192))
+    return Softmax.apply(x, block_cols or (whole if whole <= 16384 else 4096))
 
 
 # --8<-- [end:launch]

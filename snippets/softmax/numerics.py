@@ -151,6 +151,8 @@ def print_table(columns: dict[str, tuple]) -> None:
 
 # --8<-- [end:table]
 
+
+# --8<-- [start:demo]
 if __name__ == "__main__":
     # --8<-- [start:dtypes]
     x = make_rows()["normal"]
@@ -173,3 +175,4 @@ if __name__ == "__main__":
     rises = {str(cols): make_rows(cols)["slow rise"] for cols in lengths}
     print_table({cols: (x, torch.float32) for cols, x in rises.items()})
     # --8<-- [end:growth]
+# --8<-- [end:demo]

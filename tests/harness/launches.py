@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -43,3 +44,11 @@ def check_where_it_launches(
         function(*inputs, **options)
     assert launched
     assert all(devices == [inputs[0].device] for devices in launched)
+
+
+def pretend_gpu(monkeypatch: pytest.MonkeyPatch, **properties: int) -> None:
+    """What PyTorch says of every GPU from now on: a Hopper with these properties."""
+    if torch.cuda.is_available():
+        torch.cuda.init()  # which looks at the real ones
+    gpu = SimpleNamespace(major=9, minor=0, **properties)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)

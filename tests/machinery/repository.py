@@ -89,7 +89,8 @@ class Repository:
 
     def environment(self, gpu: str) -> dict[str, str]:
         keys = ("capability", "driver", "cuda", "torch", "triton", "python")
-        return {"gpu": gpu, "date": "2026-11-21", **{key: f"{key} 1" for key in keys}}
+        facts = {"gpu": gpu, "date": "2026-11-21", "commit": "c0ffee"}
+        return facts | {key: f"{key} 1" for key in keys}
 
     def verify(self, folder: str, gpu: str, **entries: dict[str, Any]) -> None:
         """Record each snippet softmax/<key>.py, with changes to its entry."""

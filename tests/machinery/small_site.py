@@ -6,12 +6,15 @@ import os
 import shutil
 from pathlib import Path
 
+from markdown import Markdown
 from mkdocs.commands.build import build as mkdocs_build
 from mkdocs.config import load_config
 
 from verified_docs import layout
 from verified_docs.check import Finding, findings
+from verified_docs.code import archive
 from verified_docs.evidence import records
+from verified_docs.pages import policy
 
 ROOT = Path(__file__).resolve().parents[2]
 GPU = "test-gpu"
@@ -25,13 +28,18 @@ theme:
 nav:
   - Home: index.md
   - Page: part/page.md
+  - Bibliography: reference/bibliography.md
 validation:
   nav: {{omitted_files: ignore, not_found: ignore}}
-  links: {{not_found: ignore, anchors: ignore, unrecognized_links: ignore}}
-plugins: []
+  links: {{not_found: ignore, anchors: ignore, unrecognized_links: ignore,
+          absolute_links: relative_to_docs}}
+plugins: [search]
+exclude_docs: __pycache__/
 markdown_extensions:
   - admonition
   - attr_list
+  - def_list
+  - footnotes
   - md_in_html
   - tables
   - toc: {{permalink: true}}
@@ -114,8 +122,6 @@ $$
 \sum_{i=1}^{2} x = 2x .
 $$
 
-![A dot](../assets/dot.png)
-
 ## The first rung
 
 1. Take x.
@@ -160,7 +166,7 @@ $ python snippets/part/one.py
 > ```
 
 It takes {measured: part seconds kernel=part/two.py n=4 | us} on this machine,
-at {stated: 4.8 TB/s | a datasheet}.
+at {stated: 4.8 TB/s | A datasheet, page 2}.
 
 ```measurements
 record: part
@@ -175,6 +181,18 @@ dot.svg
 ```
 
 Back [home](../index.md).
+"""
+
+BIBLIOGRAPHY = """\
+---
+description: What is cited.
+---
+
+# Bibliography
+
+### A datasheet
+
+Of a GPU.
 """
 
 SVG = """\
@@ -203,13 +221,12 @@ def write(root: Path) -> None:
         "README.md": "Run it:\n\n```console\n$ make site   # build it\n```\n",
         "docs/index.md": INDEX,
         "docs/part/page.md": PAGE,
+        "docs/reference/bibliography.md": BIBLIOGRAPHY,
+        "LICENSE": "MIT License\n",
         "docs/assets/dot.svg": SVG,
-        "docs/assets/small.css": "/* url(https://a.example) */ body { margin: 0 }\n",
-        "docs/assets/small.mjs": (
-            "// See https://b.example.\n"
-            'const ns = "http://www.w3.org/2000/svg";\n'
-            "export default ns;\n"
-        ),
+        "docs/assets/small.css": "body { margin: 0 }\n",
+        "docs/assets/small.mjs": "export default 1;\n",
+        "benchmarks/part.py": 'KERNELS = "one", "two"\n',
         "snippets/part/one.py": ONE,
         "snippets/part/two.py": TWO,
         "tests/snippets/part/test_one.py": TEST,
@@ -218,7 +235,9 @@ def write(root: Path) -> None:
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text, encoding="utf-8")
-    (root / "docs/assets/dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    for name in ("snippets", "records"):
+        (root / "docs" / name).symlink_to(f"../{name}")
+    (root / "docs/LICENSE.txt").symlink_to("../LICENSE")
     record(root)
 
 
@@ -256,7 +275,9 @@ def record(root: Path, gpu: str = GPU, *names: str) -> None:
 def build(root: Path) -> None:
     """Build the site into root/site; raises what MkDocs raises."""
     os.environ["NO_MKDOCS_2_WARNING"] = "1"
+    archive.write(root / "docs/snippets.zip", root)
     mkdocs_build(load_config(str(root / "mkdocs.yml"), strict=True))
+    policy.apply(root / "site")
 
 
 @functools.cache
@@ -269,7 +290,7 @@ def sound(folder: Path) -> Path:
 
 def copy(original: Path, target: Path) -> Path:
     """A copy to plant a fault in."""
-    return shutil.copytree(original, target, dirs_exist_ok=True)
+    return shutil.copytree(original, target, symlinks=True, dirs_exist_ok=True)
 
 
 def found(root: Path) -> list[Finding]:
@@ -288,3 +309,11 @@ def edit(root: Path, name: str, old: str, new: str) -> None:
     text = (root / name).read_text(encoding="utf-8")
     assert old in text
     (root / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+def convert(root: Path, text: str) -> str:
+    """The HTML of a page's text. Raises PageError."""
+    options = load_config(str(root / "mkdocs.yml"))
+    return Markdown(
+        extensions=options.markdown_extensions, extension_configs=options.mdx_configs
+    ).convert(text)

@@ -89,7 +89,7 @@ def test_the_details(repository: Repository) -> None:
     repository.verify("records/nvidia-a100", "NVIDIA A100", online=old)
     repository.verify("records/nvidia-t4", "NVIDIA T4", three_pass={})
     status = repository.evidence().status("softmax/online.py")
-    shown = badges.render(status)
+    shown = badges.render(status, "../../")
     for text in (
         "<summary>GPU-verified on NVIDIA H200; "
         "stale on NVIDIA A100; stale on NVIDIA L4</summary>",
@@ -99,12 +99,56 @@ def test_the_details(repository: Repository) -> None:
         "1.2\u00a0\N{MULTIPLICATION SIGN}\u00a010⁻⁷",
         "test_a[&lt;1&gt;]",
         "<li>no &lt;fp8&gt; (2 cases)</li><li>x (1 case)</li>",
-        "<strong>NVIDIA L4</strong> (stale: snippets/softmax/online.py)",
-        "<strong>NVIDIA A100</strong> (stale: tests/snippets/softmax/test_online.py)",
+        "<strong>NVIDIA L4</strong> (stale)",
+        "<p>Changed since:</p><ul><li>snippets/softmax/online.py</li></ul>",
+        "<strong>NVIDIA A100</strong> (stale)",
+        "<p>Changed since:</p><ul><li>tests/snippets/softmax/test_online.py</li></ul>",
+        '<a href="../../records/nvidia-l4/verification.json">',
+        "<code>git checkout c0ffee &amp;&amp; "
+        "python -m pytest tests/snippets/softmax/test_online.py</code>",
         "Not run on NVIDIA T4.",
         f"<code>{status.snippet.sha256}</code>",
     ):
         assert text in shown
+
+
+def test_what_failed_is_said_and_listed(repository: Repository) -> None:
+    repository.verify(*H200, online={})
+    repository.verify(*L4, online={"state": "failed", "failed": ["test_a[<1>]"]})
+    assert repository.badge() == (
+        "failed",
+        "GPU-verified on NVIDIA H200; failed on NVIDIA L4",
+    )
+    shown = badges.render(repository.evidence().status("softmax/online.py"))
+    assert "<p>Failed:</p><ul><li>test_a[&lt;1&gt;]</li></ul>" in shown
+
+
+def test_too_much_skipped_is_not_verified(repository: Repository) -> None:
+    repository.verify(*H200, online={"skipped": {"test_a": "no room", "test_b": "x"}})
+    assert repository.badge() == (
+        "skipped",
+        "Not verified: skipped too much on NVIDIA H200",
+    )
+
+
+def test_what_has_no_error_says_why(repository: Repository) -> None:
+    repository.verify(*H200, online={"errors": {}, "no_accuracy": "it copies"})
+    shown = badges.render(repository.evidence().status("softmax/online.py"))
+    assert "<p>No error is measured:</p><ul><li>it copies</li></ul>" in shown
+
+
+@pytest.mark.parametrize(
+    ("published", "said"),
+    [("", ""), ("c0ffee", "Made by the run that"), ("bad", "Made earlier: the run")],
+)
+def test_whether_publishing_ran_it_again(
+    repository: Repository, published: str, said: str
+) -> None:
+    repository.verify(*H200, online={})
+    status = repository.evidence().status("softmax/online.py")
+    shown = badges.render(status, published=published)
+    assert said in shown
+    assert ("<p>Made" in shown) == bool(said)
 
 
 def test_several_gpus_need_a_choice_to_quote(repository: Repository) -> None:

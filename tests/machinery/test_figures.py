@@ -1,13 +1,13 @@
 """Figures in prose."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.machinery.repository import Repository
-from verified_docs.check import quotes
+from tests.machinery.repository import ONLINE, Repository
 from verified_docs.pages import figures
 from verified_docs.pages.figures import FigureError
 
@@ -17,6 +17,8 @@ MEASUREMENTS: list[dict[str, Any]] = [
     {"kernel": "softmax/online.py", "dtype": "bfloat16", "cols": 4096, "f": 0.5},
     {"kernel": "torch.softmax", "dtype": "float32", "cols": 4096, "f": 0.044},
     {"kernel": "torch.softmax", "dtype": "float32", "cols": 128, "g": 1},
+    {"kernel": "liger", "fraction_of_copy": 0.5},
+    {"kernel": "a b", "bytes_per_second": 3e12},
     {
         "kernel": "softmax/three_pass.py",
         "cols": 4096,
@@ -29,6 +31,10 @@ MEASUREMENTS: list[dict[str, Any]] = [
 def repository(tmp_path: Path) -> Repository:
     repository = Repository(tmp_path)
     repository.measure(MEASUREMENTS)
+    path = repository.root / "records/nvidia-h200/softmax.json"
+    record = json.loads(path.read_text())
+    record["masked"] = [{"causal": c, "f": f} for c, f in ((False, 0.25), (True, 0.75))]
+    path.write_text(json.dumps(record))
     repository.verify("records/nvidia-h200", "NVIDIA H200", online={})
     return repository
 
@@ -67,51 +73,25 @@ def measured(repository: Repository, text: str) -> str:
     return figures.measured(repository.evidence(), text)
 
 
-def test_a_figure_says_where_it_is_from(repository: Repository) -> None:
-    query = "softmax f kernel=softmax/online.py cols=4096 dtype=float32"
-    assert measured(repository, f"{query} | percent") == (
-        '<data class="measured" value="0.973" '
-        'data-source="records/nvidia-h200/softmax.json f '
-        'kernel=softmax/online.py cols=4096 dtype=float32" '
-        'title="Measured on NVIDIA H200">97\u00a0%</data>'
-    )
-    assert ">4.25\u00a0TB/s<" in measured(repository, "softmax /ceilings/copy | TB/s")
-    path = "/snippets/softmax~1online.py/errors/float32/error"
-    assert f">1.2\u00a0{TIMES}" in measured(repository, f"verification {path} | sci")
+QUOTES = {
+    "softmax f kernel=softmax/online.py cols=4096 dtype=float32": "0.973",
+    "softmax /ceilings/copy | TB/s": "4.25\u00a0TB/s",
+    "softmax launches/1/registers kernel=softmax/three_pass.py | count": "62",
+    'softmax g "kernel=torch.softmax" cols=128': "1",
+    "softmax fraction_of_copy kernel=liger": "50\u00a0%",
+    "softmax bytes_per_second 'kernel=a b' | GB/s": "3,000\u00a0GB/s",
+    "softmax f part=masked causal=true": "0.750",
+    "error softmax/online.py float32": f"1.2\u00a0{TIMES}\u00a010⁻⁷",
+    "bound softmax/online.py float32 | sci": f"4.6\u00a0{TIMES}\u00a010⁻⁷",
+    "run softmax/online.py torch": "torch 1",
+}
 
 
-def test_a_path_leads_into_the_measurement(repository: Repository) -> None:
-    query = "softmax launches/1/registers kernel=softmax/three_pass.py cols=4096"
-    shown = measured(repository, f"{query} | count")
-    assert ">62</data>" in shown
-    source = "launches/1/registers kernel=softmax/three_pass.py cols=4096"
-    assert f'softmax.json {source}"' in shown
-    record = {"measurements": MEASUREMENTS}
-    assert quotes.look_up(record, source) == 62
-    for wrong in ("launches/2/registers", "launches/1/spills"):
-        with pytest.raises(FigureError, match="the measurement has nothing at"):
-            quotes.look_up(record, source.replace("launches/1/registers", wrong))
-
-
-def test_a_figure_of_another_list_of_the_record(repository: Repository) -> None:
-    path = repository.root / "records/nvidia-h200/softmax.json"
-    record = json.loads(path.read_text())
-    record["masked"] = [
-        {"kernel": "softmax/online.py", "causal": causal, "f": f}
-        for causal, f in ((False, 0.25), (True, 0.75))
-    ]
-    path.write_text(json.dumps(record))
-    query = "softmax f part=masked kernel=softmax/online.py"
-    shown = measured(repository, f"{query} causal=true | percent")
-    assert ">75\u00a0%</data>" in shown
-    source = "f part=masked kernel=softmax/online.py causal=true"
-    assert f'softmax.json {source}"' in shown
-    assert quotes.look_up(record, source) == 0.75
-    with pytest.raises(FigureError, match="no measurement has 'cols'; they have: caus"):
-        measured(repository, f"{query} cols=4096")
-    assert measured(repository, "softmax f part=unmasked") == figures.unmeasured()
-    with pytest.raises(FigureError, match="'manifest' is no list of measurements"):
-        measured(repository, "softmax f part=manifest")
+@pytest.mark.parametrize("query", QUOTES)
+def test_a_quote(repository: Repository, query: str) -> None:
+    shown = measured(repository, query)
+    assert f'title="Measured on NVIDIA H200">{QUOTES[query]}</data>' in shown
+    assert 'class="measured"' in shown
 
 
 def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:
@@ -119,7 +99,7 @@ def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:
     path.write_bytes(path.read_bytes() + b"\n")
     for query in (
         "softmax f kernel=softmax/online.py dtype=float32",
-        "verification /snippets/softmax~1online.py/cases",
+        "error softmax/online.py float32",
     ):
         shown = measured(repository, query)
         assert 'class="measured stale"' in shown
@@ -131,16 +111,16 @@ def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        "softmax f kernel=softmax/tiles.py",
-        "softmax g kernel=softmax/online.py",
-        "softmax /ceilings/matmul | TFLOP/s",
+        "softmax f kernel=softmax/new.py",
+        "error softmax/new.py float32",
         "attention f",
-        "verification /snippets/softmax~1three_pass.py/cases",
     ],
 )
-def test_what_is_not_there_is_not_yet_measured(
+def test_what_has_not_run_is_not_yet_measured(
     repository: Repository, query: str
 ) -> None:
+    repository.snippet("softmax/new.py", ONLINE)
+    repository.snippet("attention/new.py", ONLINE)
     assert measured(repository, query) == figures.unmeasured()
 
 
@@ -148,30 +128,54 @@ def test_what_is_not_there_is_not_yet_measured(
     ("query", "reason"),
     [
         ("softmax f kernel=softmax/online.py", "2 measurements match; say more"),
-        ("softmax speed", "no measurement has 'speed'; they have: cols, dtype, f"),
+        ("softmax f kernel=softmax/onlin.py", "there is no kernel 'softmax/onlin.py'"),
+        ("softmax f kernel=softmax/online.py cols=1", "no measurement with kernel="),
+        ("softmax speed", "no measurement has 'speed'; they have: bytes_per_second"),
         ("softmax f kernle=x", "no measurement has 'kernle'"),
+        ("softmax f part=maksed", "'maksed' is no list of measurements; there are: "),
+        ("softmax f part=manifest", "'manifest' is no list of measurements"),
+        ("sofmax f", "there is no record 'sofmax'; there may be: softmax"),
         ("softmax f online", "'online' is no filter; write key=value"),
         ("softmax /ceilings/copy | parsec", "'parsec' is no format; the formats are"),
-        ("attention f | parsec", "'parsec' is no format"),
-        ("softmax /environment/gpu | percent", "'NVIDIA H200' is no number"),
+        ("softmax /ceilings/copy | TFLOP/s", "copy is shown as TB/s or GB/s, not as"),
+        ("softmax /ceilings/copy", "not as a bare number"),
+        ("softmax /ceilings/matmul | TFLOP/s", "the record has nothing at '/ceilings"),
+        ("softmax f cols=128 | percent", "f is shown as count, not as percent"),
+        ("softmax fraction_of_copy kernel=liger | x", "shown as percent, not as x"),
         ("softmax /environment", "/environment leads to several figures"),
         ("", "it names a record and what to take from it"),
         ("softmax launches cols=4096", "/launches leads to several figures"),
-        ("softmax launches/2/registers", "nothing at 'launches/2/registers'"),
-        ("softmax launches/0/regs", "nothing at 'launches/0/regs'"),
+        ("softmax launches/2/registers", "nothing at '/launches/2/registers'"),
+        (
+            "error softmax/online.py float64",
+            "no error of 'float64'; there are: float32",
+        ),
+        ("error softmax/onlin.py float32", "did you mean softmax/online.py?"),
+        ("error softmax/online.py", "it is written {measured: error FILE DTYPE}"),
+        ("run softmax/online.py colour", "has no run of 'colour'"),
     ],
 )
 def test_faults(repository: Repository, query: str, reason: str) -> None:
-    with pytest.raises(FigureError) as caught:
+    with pytest.raises(ValueError, match=re.escape(reason)):
         measured(repository, query)
-    assert reason in str(caught.value)
 
 
-def test_a_stated_figure_names_its_source() -> None:
-    assert figures.stated("4.8 TB/s | H200 <datasheet>") == (
-        '<span class="stated" title="H200 &lt;datasheet&gt;">4.8 TB/s</span>'
-    )
-    assert "‖x‖ | y" in figures.stated("‖x‖ | y | somebody")
-    for text in ("4.8 TB/s", "4.8 TB/s |", "| a source"):
+def test_what_an_outdated_record_lacks_may_come(repository: Repository) -> None:
+    query = "softmax f part=new"
+    with pytest.raises(FigureError, match="'new' is no list"):
+        measured(repository, query)
+    repository.snippet("softmax/online.py", ONLINE + "\n")
+    assert measured(repository, query) == figures.unmeasured()
+
+
+def test_a_stated_figure_links_its_source() -> None:
+    entries = {"A datasheet": "a-datasheet", "Dao 2023": "dao-2023"}
+    link = figures.stated("‖x‖ | y | Dao 2023, section <3>", entries)
+    assert (link.tag, link.text, link.get("class")) == ("a", "‖x‖ | y", "stated")
+    assert link.get("href") == "/reference/bibliography.md#dao-2023"
+    assert link.get("title") == "Dao 2023, section <3>"
+    for text in ("4.8 TB/s", "4.8 TB/s |", "| Dao 2023"):
         with pytest.raises(FigureError, match=r"figure \| source"):
-            figures.stated(text)
+            figures.stated(text, entries)
+    with pytest.raises(FigureError, match="names no entry of"):
+        figures.stated("4.8 TB/s | somebody", entries)

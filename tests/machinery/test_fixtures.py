@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 import triton
 
+from verified_docs import layout
+from verified_docs.evidence import records
+
 ROOT = Path(__file__).parents[2]
 SNIPPET = """
 import torch
@@ -28,7 +31,7 @@ TESTS = """
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
-from snippets.part import ones
+from snippets.part import wrong_ones as ones
 from tests.harness.accuracy import check_accuracy
 from tests.harness.bounds import OutOfBounds
 from tests.harness.poison import guarded
@@ -51,6 +54,7 @@ def test_expected():
 def test_guard():
     y = torch.empty(4)
     torch.zeros(0).set_(y.untyped_storage(), y.storage_offset() + 4, (1,)).zero_()
+    assert y.isnan().all()
 
 def test_guard_of_the_test_before_is_whole():
     assert torch.empty(4).isnan().all()
@@ -76,10 +80,10 @@ def tree(tmp_path: Path) -> Path:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, tmp_path / name)
     for name, text in {
-        "pyproject.toml": (ROOT / "pyproject.toml").read_text("utf-8"),
+        "pytest.ini": (ROOT / "pytest.ini").read_text("utf-8"),
         "tests/__init__.py": "",
-        "snippets/part/ones.py": SNIPPET,
-        "tests/snippets/part/test_ones.py": TESTS,
+        "snippets/part/wrong_ones.py": SNIPPET,
+        "tests/snippets/part/test_wrong_ones.py": TESTS,
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
@@ -91,7 +95,7 @@ def run(
 ) -> pytest.RunResult:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.chdir(tree)
-    config = str(tree / "pyproject.toml")
+    config = str(tree / "pytest.ini")
     return pytester.runpytest_subprocess(
         f"--rootdir={tree}", "-c", config, "-rA", "tests/snippets"
     )
@@ -103,7 +107,7 @@ def test_what_they_catch_and_what_they_let_through(
 ) -> None:
     result = run(tree, pytester, monkeypatch)
     outcomes = {
-        line.split(" - ")[0].replace("tests/snippets/part/test_ones.py::", "")
+        line.split(" - ")[0].replace("tests/snippets/part/test_wrong_ones.py::", "")
         for line in result.outlines
         if line.startswith(("PASSED", "FAILED", "ERROR"))
     }
@@ -128,7 +132,8 @@ def test_what_they_catch_and_what_they_let_through(
         ]
     )
     result.assert_outcomes(passed=6, failed=3, errors=1, skipped=1)
-    assert not (tree / ".cache").exists(), "a snippet that failed is recorded"
+    found = records.load(tree / layout.INTERPRETER).snippets["part/wrong_ones.py"]
+    assert [entry.state for entry in found.values()] == ["failed"]
 
 
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")

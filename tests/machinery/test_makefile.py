@@ -20,16 +20,20 @@ class Tree:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.path = f"{root / 'bin'}:{os.environ['PATH']}"
-        for name in ("Makefile", "verified_docs/__init__.py", "verified_docs/needs.py"):
-            (root / name).parent.mkdir(exist_ok=True)
-            shutil.copy(ROOT / name, root / name)
+        shutil.copy(ROOT / "Makefile", root)
+        shutil.copytree(ROOT / "verified_docs", root / "verified_docs")
         for name in ("pyproject.toml", "constraints.txt", "package.json"):
             (root / name).touch()
         (root / "package-lock.json").touch()
-        for stamp in (".venv/installed", "node_modules/installed"):
-            (root / stamp).parent.mkdir()
+        for stamp in (
+            ".venv/site-installed",
+            "node_modules/installed",
+            ".venv/test-installed",
+        ):
+            (root / stamp).parent.mkdir(exist_ok=True)
             (root / stamp).touch()
         self.script("docs/assets/vendor/.installed", "")
+        self.script("docs/snippets.zip", "")
         self.script(".venv/bin/python", f'exec {sys.executable} "$@"')
         self.script("bin/compute-sanitizer", "echo sanitizer")
 
@@ -59,9 +63,9 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
 
 
-@pytest.mark.parametrize("target", [*GPU_TARGETS, ".venv/installed"])
+@pytest.mark.parametrize("target", [*GPU_TARGETS, ".venv/site-installed"])
 def test_a_python_that_is_too_old(tree: Tree, target: str) -> None:
-    (tree.root / ".venv/installed").unlink()
+    (tree.root / ".venv/site-installed").unlink()
     old = tree.root / "old.py"
     old.write_text(
         "import runpy, sys\nsys.path[0] = '.'\nsys.version_info = (3, 9, 18)\n"
@@ -70,7 +74,7 @@ def test_a_python_that_is_too_old(tree: Tree, target: str) -> None:
     code, told = tree.make(target, f"PYTHON={sys.executable} {old}")
     assert code
     assert "is Python 3.9; it must be 3.11 or newer" in told
-    assert not (tree.root / ".venv/installed").exists()
+    assert not (tree.root / ".venv/site-installed").exists()
 
 
 @pytest.mark.parametrize("target", GPU_TARGETS)
@@ -131,7 +135,7 @@ def test_a_port_that_is_taken(tree: Tree) -> None:
         assert "ADDRESS=" in told
     code, told = tree.make("serve", f"ADDRESS={address}")
     assert code == 0
-    assert f"mkdocs serve --livereload --dev-addr {address}" in told
+    assert f"mkdocs serve --dirty --livereload --dev-addr {address}" in told
 
 
 def test_a_build_that_fails_leaves_the_site_of_before(tree: Tree) -> None:

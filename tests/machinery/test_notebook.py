@@ -1,4 +1,4 @@
-"""Notebook pages: executed, composed from sections, refused where they differ."""
+"""Notebook pages: composed from sections, shown as they last ran, refused if stale."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from verified_docs.pages import notebook
+from verified_docs.pages.notebook import NotebookError
 
 ROOT = Path(__file__).resolve().parents[2]
 SNIPPET = """\
@@ -21,192 +22,153 @@ value = 6 * 7
 print(f"<{value}>", flush=True)
 print("second")
 # --8<-- [end:two]
-
-# --8<-- [start:three]
-class Plot:
-    def _repr_html_(self):
-        return "<p class='plot'>drawn</p>"
-
-
-Plot()
-# --8<-- [end:three]
 """
 CONFIG = """\
 site_name: a small site
 theme: {{name: material, font: false}}
-hooks: [{root}/verified_docs/pages/notebook.py]
+hooks: [{root}/verified_docs/pages/hooks.py]
 plugins:
-  - mkdocs-jupyter:
-      {{execute: true, allow_errors: false, cache: false, include: ["*.ipynb"]}}
+  - mkdocs-jupyter: {{execute: false, cache: false, include: ["*.ipynb"]}}
 markdown_extensions:
   - md_in_html
-  - pymdownx.superfences
-  - pymdownx.snippets: {{base_path: ["{site}/snippets"], dedent_subsections: true}}
+  - verified_docs.pages.markdown: {{root: {site}}}
 """
 
 
-def code(name: str, source: str = "") -> dict:
-    metadata = {"snippet": f"part/file.py:{name}"} if name else {}
+def code(name: str) -> dict:
     return {
         "cell_type": "code",
-        "id": f"cell-{name or 'none'}",
-        "metadata": metadata,
+        "id": f"cell-{name}",
+        "metadata": {"snippet": f"part/file.py:{name}"},
         "execution_count": None,
         "outputs": [],
-        "source": source,
+        "source": "",
     }
 
 
-def prose(source: str) -> dict:
-    return {"cell_type": "markdown", "id": "prose", "metadata": {}, "source": source}
+def prose(source: str, name: str = "prose") -> dict:
+    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source}
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Path:
-    """A site of one notebook page, whose cells are fresh."""
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "snippets/part").mkdir(parents=True)
-    (tmp_path / "snippets/part/file.py").write_text(SNIPPET)
-    (tmp_path / "mkdocs.yml").write_text(CONFIG.format(root=ROOT, site=tmp_path))
-    (tmp_path / "docs/index.md").write_text("# Home\n\n[There](page.ipynb#more)\n")
-    cells = [prose("# A page\n\n[Home](index.md)"), code("one"), code("two")]
-    write(tmp_path, [*cells, prose("## More") | {"id": "more"}, code("three")])
-    notebook.refresh(tmp_path / "docs/page.ipynb", tmp_path)
-    return tmp_path
-
-
-def write(site: Path, cells: list[dict]) -> None:
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site of one notebook page, which has run."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "docs").mkdir()
+    (site / "snippets/part").mkdir(parents=True)
+    (site / "tests/snippets/part").mkdir(parents=True)
+    (site / "snippets/part/file.py").write_text(SNIPPET)
+    (site / "mkdocs.yml").write_text(CONFIG.format(root=ROOT, site=site))
+    (site / "docs/index.md").write_text("# Home\n\n[There](page.ipynb#more)\n")
     content = {
-        "cells": cells,
-        "metadata": {"kernelspec": kernel, "page": {"description": "told"}},
+        "cells": [
+            prose("# A page\n\n[Home](index.md)"),
+            code("one"),
+            code("two"),
+            prose("## More", "more"),
+        ],
+        "metadata": {
+            "kernelspec": {"display_name": "", "language": "", "name": "python3"},
+            "page": {"description": "told"},
+        },
         "nbformat": 4,
         "nbformat_minor": 5,
     }
     (site / "docs/page.ipynb").write_text(json.dumps(content))
+    notebook.run(site / "docs/page.ipynb", site)
+    return site
+
+
+@pytest.fixture
+def path(ran: Path) -> Path:
+    """The notebook of the site, which is put back after a test."""
+    path = ran / "docs/page.ipynb"
+    before = path.read_bytes()
+    yield path
+    path.write_bytes(before)
+    (ran / "snippets/part/file.py").write_text(SNIPPET)
 
 
 def build(site: Path) -> subprocess.CompletedProcess[str]:
+    """Without torch: nothing runs."""
+    (site / "torch.py").write_text("raise ImportError('torch is not needed')\n")
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict"],
         cwd=site,
-        env=os.environ | {"PYTHONPATH": str(ROOT), "NO_MKDOCS_2_WARNING": "1"},
+        env=os.environ | {"PYTHONPATH": f"{site}:{ROOT}", "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,
         text=True,
         timeout=120,
     )
 
 
-def test_executed_page_is_like_any_other(site: Path) -> None:
-    result = build(site)
+def test_a_notebook_is_a_page_like_any_other(path: Path) -> None:
+    result = build(path.parents[1])
     assert result.returncode == 0, result.stderr
-    page = (site / "site/page/index.html").read_text()
+    page = (path.parents[1] / "site/page/index.html").read_text()
     assert ">&lt;42&gt;\nsecond\n</code>" in page
-    assert '<p class="plot">drawn</p>' in page
     assert 'href=".."' in page or 'href="../"' in page
     assert 'content="told"' in page
     assert "jp-" not in page
-    assert "cdnjs" not in page
-    assert "data-cell" not in page
-    order = [page.index(text) for text in ("6", "&lt;42&gt;", 'id="more"', "drawn")]
+    order = [page.index(text) for text in ("6", "&lt;42&gt;", 'id="more"')]
     assert order == sorted(order)
 
 
-def test_broken_link_in_a_notebook_fails_the_build(site: Path) -> None:
-    cells = [prose("# A page\n\n[Nowhere](nowhere.md)"), prose("## More")]
-    cells[1]["id"] = "more"
-    write(site, cells)
-    result = build(site)
+def test_what_ran_is_copied_and_stamped(path: Path) -> None:
+    printed, facts = notebook.output(path, "cell-two")
+    assert printed == "<42>\nsecond\n"
+    assert {"date", "python", "torch", "sha256"} == facts.keys()
+
+
+def edited(path: Path, old: str, new: str) -> None:
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_bytes(text.replace(old, new).encode("utf-8", "surrogateescape"))
+
+
+@pytest.mark.parametrize(("old", "new"), [("<42>", "<43>"), ("6 * 7", "6 * 8")])
+def test_an_output_of_other_cells_is_refused(path: Path, old: str, new: str) -> None:
+    edited(path, old, new)
+    with pytest.raises(NotebookError, match="it changed since it ran"):
+        notebook.output(path, "cell-two")
+
+
+def test_a_cell_that_is_not_its_section_is_refused(path: Path) -> None:
+    edited(path.parents[1] / "snippets/part/file.py", "6 * 7", "7 * 6")
+    with pytest.raises(NotebookError, match="'cell-one': it differs from part/file"):
+        notebook.compose(path, path.parents[1])
+
+
+@pytest.mark.parametrize("name", ["stderr", "display"])
+def test_only_what_is_printed_is_shown(path: Path, name: str) -> None:
+    edited(path, '"name": "stdout"', f'"name": "{name}"')
+    with pytest.raises(NotebookError, match="'cell-two' does more than print"):
+        notebook.output(path, "cell-two")
+
+
+BROKEN = {
+    "cut short": ('"nbformat_minor": 5\n}', "", r"page.ipynb:\d+: not JSON"),
+    "no id": ('"id": "cell-one",', "", "1: cell 2 has no"),
+    "no cells": ('"cells"', '"rows"', "page.ipynb:1: it is no notebook"),
+    "bytes": ("A page", "\udcf6", "8: the file is not UTF-8"),
+    "section": (":one", ":gone", "there is no section 'gone'"),
+    "snippet": ('"snippet"', '"x"', "'cell-one': its metadata has no"),
+    "link": ("(index.md)", "(gone.md)", "gone.md"),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_notebook_stops_the_build(path: Path, fault: str) -> None:
+    old, new, reason = BROKEN[fault]
+    edited(path, old, new)
+    result = build(path.parents[1])
     assert result.returncode != 0
-    assert "nowhere.md" in result.stderr
-
-
-def test_cell_that_fails_fails_the_build(site: Path) -> None:
-    failing = SNIPPET.replace("6 * 7", "1 // 0")
-    (site / "snippets/part/file.py").write_text(failing)
-    notebook.refresh(site / "docs/page.ipynb", site)
-    result = build(site)
-    assert result.returncode != 0
-    assert "ZeroDivisionError" in result.stderr
-
-
-def test_cell_that_differs_from_its_section_fails_the_build(site: Path) -> None:
-    snippet = site / "snippets/part/file.py"
-    snippet.write_text(SNIPPET.replace("6 * 7", "7 * 6"))
-    result = build(site)
-    assert result.returncode != 0
-    assert "cell 'cell-one': it differs from part/file.py:one" in result.stderr
-    assert notebook.refresh(site / "docs/page.ipynb", site)
-    assert not notebook.refresh(site / "docs/page.ipynb", site)
-    assert build(site).returncode == 0
-
-
-def test_cell_without_a_snippet_is_refused(site: Path) -> None:
-    cells = {"cells": [code("", "1 + 1")]}
-    with pytest.raises(notebook.NotebookError, match=r"cell-none.*snippet"):
-        notebook.compose(cells, site, {})
-
-
-def test_standard_error_is_refused() -> None:
-    html = (
-        '<div class="jp-CodeCell" id="cell-id=a"><div class="jp-OutputArea-output" '
-        'data-mime-type="application/vnd.jupyter.stderr"><pre>careful</pre></div></div>'
-    )
-    with pytest.raises(notebook.NotebookError, match=r"'a'.*careful"):
-        notebook.outputs(html)
+    assert re.search(reason, result.stderr)
+    assert "Traceback" not in result.stderr
 
 
 def test_published_notebooks_are_fresh() -> None:
     for path in (ROOT / "docs").rglob("*.ipynb"):
         content = json.loads(path.read_text(encoding="utf-8"))
-        for cell in content["cells"]:
-            assert not cell.get("outputs"), f"{path}: stored outputs; clear them"
-        assert notebook.compose(content, ROOT, {})
-
-
-BROKEN = {
-    "cut short": (lambda text: text[: len(text) // 2], r"page.ipynb:\d+: not JSON"),
-    "no id": (lambda text: text.replace('"id": "cell-one",', ""), "1: cell 2 has no"),
-    "no cells": (lambda text: "[]", "page.ipynb:1: it is no notebook"),
-    "bytes": (
-        lambda text: text.replace("A page", "\udcf6"),
-        "7: the file is not UTF-8",
-    ),
-    "section": (lambda text: text.replace(":one", ":gone"), r"'cell-one': .*'gone'"),
-}
-
-
-@pytest.mark.parametrize("fault", BROKEN)
-def test_a_broken_notebook_is_named_without_a_traceback(site: Path, fault: str) -> None:
-    path = site / "docs/page.ipynb"
-    change, reason = BROKEN[fault]
-    broken = change(path.read_text("utf-8")).encode("utf-8", "surrogateescape")
-    path.write_bytes(broken)
-    result = build(site)
-    assert result.returncode != 0
-    assert re.search(reason, result.stderr)
-    assert "Traceback" not in result.stderr
-    told = copy(site, "docs/page.ipynb")
-    assert told.returncode == 1
-    assert "Traceback" not in told.stderr
-    assert "page.ipynb" in told.stderr or fault == "section"
-    assert path.read_bytes() == broken
-
-
-def test_a_notebook_that_is_not_there(site: Path) -> None:
-    told = copy(site, "docs/gone.ipynb")
-    assert told.returncode == 1
-    assert "docs/gone.ipynb" in told.stderr
-    assert "Traceback" not in told.stderr
-
-
-def copy(site: Path, name: str) -> subprocess.CompletedProcess[str]:
-    """The command that copies sections into cells."""
-    return subprocess.run(
-        [sys.executable, "-m", "verified_docs.pages.notebook", name],
-        cwd=site,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+        assert content["metadata"]["run"]["sha256"] == notebook.digest(content)
+        assert notebook.compose(path, ROOT)

@@ -68,6 +68,7 @@ print('{name} é')
 """
 TESTS = """
 import importlib
+import os
 import pytest
 from snippets.part import {name}
 from tests.snippets.part.suite import *
@@ -245,6 +246,10 @@ def test_what_is_stale_runs_and_all_only_if_asked(recorded: Tree) -> None:
     (recorded.root / "tests/snippets/part/test_c.py").unlink()
     status, told = recorded.gpu("--all", "--records", "elsewhere")
     assert (status, told.count("cases passed")) == (0, 3)
+    (recorded.root / TEST_B).unlink()
+    status, told = recorded.gpu()
+    assert (status, told.count("part/b.py: not run")) == (1, 1)
+    assert recorded.entry("b")["state"] == "passed"
     there = recorded.record("elsewhere/nvidia-h200/verification.json")
     assert "part/c.py" not in there["snippets"]
     assert len(there["runs"]) == 1
@@ -272,79 +277,74 @@ def test_gpus_and_versions_stand_side_by_side(recorded: Tree) -> None:
 
 
 LATE = "@pytest.fixture(autouse=True)\ndef late():\n    yield\n    assert 0\n\n"
+LOOP = "def pytest_runtestloop():"
+TEST = "def pytest_runtest_protocol():"
 RAISES = "pytest.raises(ZeroDivisionError, lambda *_: 1 / 0, "
 SKIP = '@pytest.mark.skipif(True, reason="no second GPU")'
 BODY = "def test_elsewhere():\n    "
-ELSEWHERE = f"{SKIP}\n{BODY}pass"
+LATE = "@pytest.fixture(autouse=True)\ndef late():\n    yield\n    assert 0\n\n"
+# Planted in the tests of a snippet, or in itself: [old, new, what is said to fail].
+IN_TESTS = [
+    ("VALUE == 1", "VALUE > case / 8", "test_cases[8]"),
+    ("class", f"{LATE}class", "test_shared"),
+    (SKIP, "@pytest.mark.xfail", "test_elsewhere"),
+    (SKIP, "@pytest.mark.xfail(run=False)", "test_elsewhere"),
+    (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.xfail()", "test_elsewhere"),
+    (SKIP, "@pytest.mark.skip", "test_elsewhere"),
+    (SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
+    (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.exit()", "pytest ended with status 2"),
+    (f"{SKIP}\n{BODY}pass", f"{BODY}os._exit(0)", "its tests did not run"),
+    ("2e-4, 3e-3", "3e-3, 2e-4", "TestMore::test_accuracy"),
+    ("2e-4,", "float('nan'),", "TestMore::test_accuracy"),
+    ("2e-4,", "-1,", "TestMore::test_accuracy"),
+    ("accurate(", RAISES, "NO_ACCURACY says why nothing is measured"),
+]
+IN_SNIPPET = [
+    ("print", "VALUE or print", "demo"),
+    ("print", "if __name__ == '__main__': 1 / 0 #", "demo"),
+    ("VALUE", "import no\nVALUE", "pytest ended with status"),
+]
+
+
+def test_a_snippet_that_fails_is_recorded_as_failed(tree: Tree) -> None:
+    said = {}
+    for folder, faults in (("tests/snippets", IN_TESTS), ("snippets", IN_SNIPPET)):
+        for old, new, failed in faults:
+            name = f"n{len(said)}"
+            tree.add(name)
+            prefix = "test_" * (folder != "snippets")
+            tree.replace(f"{folder}/part/{prefix}{name}.py", old, new)
+            said[name] = failed
+    status, told = tree.gpu()
+    assert status == 1
+    assert f"3 of {3 + len(said)} snippets that were due passed" in told
+    for name, failed in said.items():
+        entry = tree.entry(name)
+        assert entry["state"] == "failed"
+        assert failed in entry["failed"][0]
+        assert f"part/{name}.py: failed: {entry['failed'][0]}" in told
+        assert tree.state(name) == ("failed", [])
+    assert tree.state("b") == ("verified", [])
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new", "failed"),
+    ("file", "old", "new"),
     [
-        (TEST_B, "VALUE == 1", "VALUE > case / 8", "test_cases[8]"),
-        ("snippets/part/b.py", "print", "VALUE or print", "demo"),
-        ("snippets/part/b.py", "print", "if __name__ == '__main__': 1/0 #", "demo"),
-        ("snippets/part/b.py", "VALUE", "import no\nVALUE", "pytest ended with status"),
-        (
-            TEST_B,
-            "class",
-            f"{LATE}class",
-            "test_shared",
-        ),
-        (TEST_B, SKIP, "@pytest.mark.xfail", "test_elsewhere"),
-        (TEST_B, SKIP, "@pytest.mark.xfail(run=False)", "test_elsewhere"),
-        (TEST_B, ELSEWHERE, f"{BODY}pytest.xfail()", "test_elsewhere"),
-        (TEST_B, SKIP, "@pytest.mark.skip", "test_elsewhere"),
-        (TEST_B, "2e-4, 3e-3", "3e-3, 2e-4", "TestMore::test_accuracy"),
-        (TEST_B, "2e-4,", "float('nan'),", "TestMore::test_accuracy"),
-        (TEST_B, "2e-4,", "-1,", "TestMore::test_accuracy"),
-        (TEST_B, "accurate(", RAISES, "NO_ACCURACY says why nothing is measured"),
-        (TEST_B, ELSEWHERE, f"{BODY}__import__('os')._exit(0)", "its tests did not"),
-        (TEST_B, ELSEWHERE, f"{BODY}pytest.exit()", "pytest ended with status 2"),
-        (TEST_B, SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
-        # Nothing runs.
-        ("pytest.ini", "addopts =", "addopts = --co", "its tests did not run"),
-        ("pytest.ini", "addopts =", "addopts = -k cases", "its tests did not run"),
-        ("pytest.ini", "addopts =", "addopts = -k no", "pytest ended with status 5"),
-        (
-            "tests/conftest.py",
-            "import pytest",
-            "import pytest\ndef pytest_runtestloop(): return True",
-            "its tests did not run",
-        ),
-        (
-            "tests/snippets/conftest.py",
-            "import pytest",
-            "import pytest\ndef pytest_runtest_protocol(): return True",
-            "its tests did not run",
-        ),
+        ("pytest.ini", "addopts =", "addopts = --collect-only"),
+        ("pytest.ini", "addopts =", "addopts = -k cases"),
+        ("pytest.ini", "addopts =", "addopts = -k no_test"),
+        ("tests/conftest.py", "pytest_plugins", f"{LOOP} return True\npytest_plugins"),
+        ("tests/snippets/conftest.py", "def", f"{TEST} return True\ndef"),
     ],
-)  # fmt: skip
-def test_a_snippet_that_fails_is_recorded_as_failed(
-    recorded: Tree, file: str, old: str, new: str, failed: str
+)
+def test_a_run_in_which_nothing_ran_is_no_proof(
+    recorded: Tree, file: str, old: str, new: str
 ) -> None:
-    for name in ("a", "c"):
-        (recorded.root / f"snippets/part/{name}.py").unlink()
     recorded.replace(file, old, new)
-    if "skipif" not in recorded.read(TEST_B) and "    pass" in recorded.read(TEST_B):
-        recorded.replace(TEST_B, "    pass", "    assert not {}[1]")
-    status, told = recorded.gpu()
+    status, told = recorded.gpu("--all")
     assert status == 1
-    assert "0 of 1 snippets that were due passed" in told
-    entry = recorded.entry("b")
-    assert entry["state"] == "failed"
-    assert failed in entry["failed"][0]
-    assert recorded.state() == ("failed", [])
-
-
-def test_a_good_snippet_passes_whatever_another_does(recorded: Tree) -> None:
-    recorded.replace(TEST_B, "VALUE == 1", "VALUE == 2")
-    recorded.replace("tests/snippets/part/shared.py", "1", "2")
-    status, told = recorded.gpu()
-    assert status == 1
-    assert "part/b.py: failed: test_cases[0], " in told
-    assert "2 of 3 snippets that were due passed" in told
-    assert recorded.state("a")[0] == recorded.state("c")[0] == "verified"
+    assert "0 of 3 snippets that were due passed" in told
+    assert recorded.state()[0] == "failed"
 
 
 def test_accuracy_that_is_not_measured_is_declared(recorded: Tree) -> None:
@@ -380,38 +380,35 @@ def test_a_test_that_checks_nothing_does_not_count(recorded: Tree) -> None:
     assert entry["skipped"] == {"test_elsewhere": "it checks nothing"}
 
 
-HELPER = "tests/snippets/part/helper.py"
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        "from tests.snippets.part.helper import help_me",
-        "from .helper import help_me",
-        "from . import helper",
-        "import tests.snippets.part.helper as helper",
-        "def test_late():\n    from . import helper\n    assert helper.help_me",
-        "importlib.import_module('tests.snippets.part.helper')",
-        "importlib.import_module('.helper', 'tests.snippets.part')",
-        "from snippets.part import a",
-    ],
-)
-def test_whatever_is_loaded_is_hashed(recorded: Tree, how: str) -> None:
-    for name in ("a", "c"):
-        (recorded.root / f"tests/snippets/part/test_{name}.py").unlink()
-    recorded.write(HELPER, "help_me = 1\n")
-    recorded.replace(TEST_B, "shared =", f"{how}\nshared =")
-    recorded.gpu()
-    assert recorded.state() == ("verified", [])
-    file = "snippets/part/a.py" if how.endswith(" a") else HELPER
-    recorded.write(file, "help_me = 2\n")
-    assert recorded.state() == ("stale", [file])
+def test_whatever_is_loaded_is_hashed(tree: Tree) -> None:
+    ways = [
+        "from tests.snippets.part.h0 import help_me",
+        "from .h1 import help_me",
+        "from . import h2",
+        "import tests.snippets.part.h3 as helper",
+        "def test_late():\n    from . import h4\n    assert h4.help_me",
+        "importlib.import_module('tests.snippets.part.h5')",
+        "importlib.import_module('.h6', 'tests.snippets.part')",
+        "importlib.import_module('tests.snippets.' + 'part.h7')",
+    ]
+    files = [f"tests/snippets/part/h{n}.py" for n in range(len(ways))]
+    for file in files:
+        tree.write(file, "help_me = 1\n")
+    lines = "\n".join([*ways, "from snippets.part import a", "shared ="])
+    tree.replace(TEST_B, "shared =", lines)
+    assert tree.gpu()[0] == 0
+    for file in (*files, "snippets/part/a.py"):
+        before = tree.read(file)
+        tree.write(file, f"{before}\n")
+        assert tree.state() == ("stale", [file])
+        tree.write(file, before)
+    assert tree.state("c") == tree.state() == ("verified", [])
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("snippets/part/b.py", "VALUE", " VALUE"),
+        ("snippets/part/b.py", "VALUE", "VALUE "),
         (TEST_B, "VALUE == 1", "True"),
         ("tests/harness/rule.py", "if error > bound", "if False"),
         ("tests/snippets/conftest.py", "rule.accurate", "lambda *_: None"),

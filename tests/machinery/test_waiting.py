@@ -40,5 +40,5 @@ def test_a_program_runs_again_and_its_atomics_do_not() -> None:
 
 
 def test_programs_that_wait_for_ever_are_found() -> None:
-    with pytest.raises(Exception, match="wait for ever"):
+    with pytest.raises(AssertionError, match="wait for ever"):
         chain(Turns(), 3, last=7)

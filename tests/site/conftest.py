@@ -3,11 +3,12 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
 
-from tests.site.server import pages, serve
+from tests.site.server import AtTheTop, pages, serve
 from tests.site.visit import DESKTOP, Visit
 
 
@@ -36,14 +37,21 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session", params=pages(), ids=lambda path: path or "home")
+NOT_FOUND = "404.html"
+
+
+@pytest.fixture(
+    scope="session", params=[NOT_FOUND, *pages()], ids=lambda path: path or "home"
+)
 def visit(
     request: pytest.FixtureRequest, browser: Browser, address: str
 ) -> Iterator[Visit]:
     """Every page of the site, loaded once for all tests that take it as it is."""
-    visit = Visit(browser, address + request.param)
-    yield visit
-    visit.context.close()
+    top = request.param == NOT_FOUND
+    with serve(AtTheTop) if top else nullcontext(address) as at:
+        visit = Visit(browser, at, request.param)
+        yield visit
+        visit.context.close()
 
 
 @pytest.fixture

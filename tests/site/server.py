@@ -1,4 +1,4 @@
-"""Serve site/ as a static host would: gzip, cache headers, below a sub-path."""
+"""Serve site/ as a static host would: gzip, cache headers, below a path."""
 
 import contextlib
 import gzip
@@ -10,17 +10,19 @@ from pathlib import Path
 
 SITE = Path(__file__).parents[2] / "site"
 PREFIX = "/any/sub/path/"
-COMPRESSED = (".html", ".css", ".js", ".json", ".svg", ".xml")
+COMPRESSED = (".html", ".css", ".js", ".json", ".svg", ".xml", ".mjs", ".py")
 
 
 class Handler(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # A connection serves more than one request.
 
+    prefix = PREFIX
+
     def do_GET(self) -> None:
-        if not self.path.startswith(PREFIX):
+        if not self.path.startswith(self.prefix):
             self.send_error(404)
             return
-        path = Path(self.translate_path("/" + self.path.removeprefix(PREFIX)))
+        path = Path(self.translate_path("/" + self.path.removeprefix(self.prefix)))
         if path.is_dir():
             path = path / "index.html"
         if not path.is_file():
@@ -42,22 +44,35 @@ class Handler(SimpleHTTPRequestHandler):
         pass
 
 
+class AtTheTop(Handler):
+    """The one place where the links of 404.html lead anywhere: they are absolute."""
+
+    prefix = "/"
+
+
 @contextlib.contextmanager
-def serve(directory: Path = SITE) -> Iterator[str]:
-    """Yield the address of `directory`, served below PREFIX on a free local port."""
-    if not (directory / "index.html").exists():
-        raise FileNotFoundError(f"{directory} holds no site: run `make site` first")
-    handler = partial(Handler, directory=str(directory))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+def serve(handler: type[Handler] = Handler) -> Iterator[str]:
+    """Yield the address of the site, on a free local port."""
+    if not (SITE / "index.html").exists():
+        raise FileNotFoundError(f"{SITE} holds no site: run `make site` first")
+    server = ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(handler, directory=str(SITE))
+    )
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}{PREFIX}"
+        yield f"http://127.0.0.1:{server.server_port}{handler.prefix}"
     finally:
         server.shutdown()
         server.server_close()
 
 
-def pages(directory: Path = SITE) -> list[str]:
+def pages() -> list[str]:
     """The address of every page, relative to the site: "", "softmax/online/", ..."""
-    found = (p.parent.relative_to(directory) for p in directory.rglob("index.html"))
+    found = (p.parent.relative_to(SITE) for p in SITE.rglob("index.html"))
     return sorted("" if str(p) == "." else f"{p}/" for p in found)
+
+
+def read(path: str) -> str:
+    """The HTML of a page."""
+    file = SITE / path
+    return (file / "index.html" if file.is_dir() else file).read_text(encoding="utf-8")

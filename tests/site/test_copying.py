@@ -1,19 +1,12 @@
 """What the reader copies or downloads is what the files hold, byte for byte."""
 
-import base64
-import functools
-import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
-import pytest
-from bs4 import BeautifulSoup, SoupStrainer
 from playwright.sync_api import Page
 
-from tests.site.server import SITE, pages
-from tests.site.visit import Visit, alive
+from tests.site.server import SITE
+from tests.site.visit import Visit
 from verified_docs import layout
 from verified_docs.code import snippets
 
@@ -48,40 +41,7 @@ PRESS_ALL = """async () => {
 }"""
 
 
-@functools.cache
-def embedded() -> dict[tuple[str, str], bytes]:
-    """Every file that a page offers as a download: (page, file) -> bytes."""
-    found: dict[tuple[str, str], bytes] = {}
-    figures = SoupStrainer("figure", attrs={"data-snippet": True})
-    for path in pages():
-        text = (SITE / path / "index.html").read_text(encoding="utf-8")
-        html = BeautifulSoup(text, "html.parser", parse_only=figures)
-        for figure in html.select("figure.snippet[data-snippet]"):
-            link = figure.select_one("a[download]")
-            data = base64.b64decode(link["href"].partition(",")[2])
-            known = found.setdefault((path, figure["data-snippet"]), data)
-            assert known == data
-    return found
-
-
-@pytest.fixture(scope="session")
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen]:
-    """The process of alone.py, away from the repository."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
-    with subprocess.Popen(
-        [sys.executable, "-I", ALONE],
-        cwd=tmp_path_factory.mktemp("elsewhere"),
-        env=kept | {"TRITON_INTERPRET": "1"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        bufsize=1,
-    ) as process:
-        yield process
-
-
 def test_copy_buttons(visit: Visit) -> None:
-    visit.unfold()  # An answer may hold a block.
     for figure, text, action, copied in visit.page.evaluate(PRESS_ALL):
         if name := figure.get("snippet"):
             section = figure["section"]
@@ -96,43 +56,20 @@ def test_copy_buttons(visit: Visit) -> None:
             assert copied == text
 
 
-def test_copying_is_announced(page: Page, address: str) -> None:
-    page.goto(address + "softmax/online/")
-    alive(page)
-    button = page.locator("button[data-copy=block]").first
-    button.focus()
-    page.keyboard.press("Enter")
-    page.locator("[aria-live]:has-text('opied')").first.wait_for(state="attached")
-
-
 def test_download_is_the_file(page: Page, address: str) -> None:
     page.goto(address + "softmax/online/")
     link = page.locator("figure[data-snippet='softmax/online.py'] a[download]").first
     with page.expect_download() as download:
         link.click()
     assert download.value.suggested_filename == "online.py"
-    file = ROOT / "snippets" / "softmax/online.py"
+    file = ROOT / "snippets/softmax/online.py"
     assert Path(download.value.path()).read_bytes() == file.read_bytes()
 
 
-def test_pages_offer_every_snippet_as_it_is() -> None:
-    offered = embedded()
-    assert {name for _, name in offered} == set(layout.names(ROOT))
-    for (path, name), data in offered.items():
-        assert data == (ROOT / "snippets" / name).read_bytes(), (path, name)
-
-
-@pytest.mark.parametrize("name", layout.names(ROOT))
-def test_file_from_the_page_runs_alone(
-    name: str, runner: subprocess.Popen, tmp_path: Path
-) -> None:
-    """In an empty folder, from the HTML of the page, under the interpreter."""
-    data = next(data for (_, offered), data in embedded().items() if offered == name)
-    folder = tmp_path / "empty"
-    folder.mkdir()
-    (folder / "copied.py").write_bytes(data)
-    print(folder, file=runner.stdin)
-    exit_code = runner.stdout.readline().strip()
-    output = (tmp_path / "output.txt").read_text()
-    assert exit_code == "0", output
-    assert output.strip()
+def test_every_snippet_is_a_file_of_the_site_and_in_the_zip() -> None:
+    with ZipFile(SITE / "snippets.zip") as archive:
+        assert "MIT License" in archive.read("LICENSE").decode()
+        for name in layout.names(ROOT):
+            data = (ROOT / "snippets" / name).read_bytes()
+            assert (SITE / "snippets" / name).read_bytes() == data
+            assert archive.read(f"snippets/{name}") == data

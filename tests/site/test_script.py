@@ -1,145 +1,93 @@
-"""The script on a page of its own: copying, linked lines, what scrolls."""
-
-import textwrap
-from pathlib import Path
+"""The script of the pages: linked lines, what scrolls, and what a button says."""
 
 import pytest
 from playwright.sync_api import Page
 
-from tests.machinery.repository import ONLINE, Repository
+from tests.site.test_pages import SEEN
+from tests.site.visit import Visit, alive
 
-SCRIPT = Path(__file__).parents[2] / "docs/assets/javascripts/verified.mjs"
-ADDRESS = "http://localhost/"  # A clipboard needs a secure context.
-TEXT = """\
-```python
---8<-- "softmax/online.py:kernel"
-```
+PAGE = "softmax/online/"
+BUTTON = "button[data-copy=block]"
 
-1. Begin.
-2. Rescale. {: data-line="rescale" }
-
-```console
-$ make serve
-serving at some address
-$ make test
-```
-
-$$
-ROOM
-$$
-"""
+# For each step of an algorithm: its name, and the names and files of all that is marked
+# while it has the keyboard's focus.
+STEPS = "[data-line]:not(figure *)"
+LINKED = """steps => [...document.querySelectorAll(steps)].map(step => {
+    step.focus()
+    const marked = [...document.querySelectorAll("[data-linked]")].map(element => [
+        element.dataset.line, element.closest("figure")?.dataset.snippet ?? ""])
+    step.blur()
+    return [step.dataset.line, marked]
+})"""
 
 
-TWO_FILES = """\
-1. Rescale. {: data-line="rescale" }
-
-```python
---8<-- "softmax/online.py:kernel"
-```
-
-1. Rescale again. {: data-line="rescale" }
-
-```python
---8<-- "softmax/three_pass.py:kernel"
-```
-
-The whole of the first file:
-
-```python
---8<-- "softmax/online.py"
-```
-"""
+def test_a_step_marks_its_lines_in_one_file(visit: Visit) -> None:
+    for name, marked in visit.page.evaluate(LINKED, STEPS):
+        assert {line for line, _ in marked} == {name}
+        assert len({file for _, file in marked} - {""}) == 1
+        assert "" in {file for _, file in marked}
+    assert visit.page.locator("[data-linked]").count() == 0
 
 
-@pytest.fixture
-def shown(page: Page, tmp_path: Path) -> Page:
-    """The text as a page; ROOM is a formula too wide for it."""
-    repository = Repository(tmp_path)
-    repository.snippet("softmax/online.py", ONLINE.replace("\n", "\r\n").encode())
-    return show(page, repository.page(TEXT.replace("ROOM", " + ".join(["x"] * 200))))
+def test_what_scrolls_and_only_that_takes_the_keyboard(visit: Visit) -> None:
+    wrong = """() => [...document.querySelectorAll(".scroll, div.math, pre > code")]
+        .filter(each => (each.scrollWidth > each.clientWidth) !== (each.tabIndex === 0))
+        .map(each => each.outerHTML.slice(0, 200))"""
+    assert visit.page.evaluate(wrong) == []
 
 
-def show(page: Page, body: str) -> Page:
-    """The body in the browser, with the script."""
-    style = "div.math { overflow-x: auto } .visually-hidden { position: absolute }"
-    html = f"""<!doctype html><html lang="en"><meta charset="utf-8"><title>t</title>
-        <style>{style}</style>{body}<script type="module" src="verified.mjs"></script>
-        """
-    page.route(
-        f"{ADDRESS}**", lambda route: route.fulfill(body=html, content_type="text/html")
-    )
-    page.route(f"{ADDRESS}verified.mjs", lambda route: route.fulfill(path=SCRIPT))
-    page.goto(ADDRESS)
-    page.wait_for_selector("button[data-copy]:visible")
-    return page
+def test_a_pointer_marks_a_line_and_its_step(page: Page, address: str) -> None:
+    page.goto(address + PAGE)
+    alive(page)
+    page.locator("code [data-line]").first.hover()
+    assert page.locator("li[data-linked], p[data-linked]").count() == 1
+    page.mouse.move(0, 0)
+    assert page.locator("[data-linked]").count() == 0
 
 
-def clipboard(page: Page) -> str:
-    return str(page.evaluate("navigator.clipboard.readText()"))
-
-
-def test_copying_the_file_keeps_its_line_ends(shown: Page) -> None:
-    shown.click("button[data-copy=file]")
-    shown.wait_for_selector("button[data-state=done]")
-    assert clipboard(shown) == ONLINE.replace("\n", "\r\n")
-
-
-def test_copying_is_seen_and_said_and_passes(shown: Page) -> None:
-    button = shown.locator("button[data-copy=block]").first
+def test_copying_is_seen_and_said_and_passes(page: Page, address: str) -> None:
+    page.goto(address + PAGE)
+    alive(page)
+    button = page.locator(BUTTON).first
     label = button.text_content()
-    button.click()
-    shown.wait_for_selector("button[data-state=done]")
+    button.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("button[data-state=done]")
     assert button.text_content() == "Copied"
-    said = shown.locator("[aria-live=polite]").text_content()
-    assert said == "Copied: Copy block: softmax/online.py, kernel"
-    shown.wait_for_selector("button[data-state=done]", state="detached")
+    said = page.locator("#copy-status[aria-live=polite]").text_content()
+    assert said == f"Copied: {button.get_attribute('aria-label').partition(': ')[2]}"
+    assert "softmax/online.py" in said
+    page.wait_for_selector("button[data-state=done]", state="detached")
     assert button.text_content() == label
-    assert clipboard(shown) == textwrap.dedent(clipboard(shown))
 
 
-def test_a_refused_clipboard_is_said(shown: Page) -> None:
-    shown.evaluate("void (navigator.clipboard.writeText = () => Promise.reject())")
-    button = shown.locator("button[data-copy=block]").first
-    button.click()
-    shown.wait_for_selector("button[data-state=failed]")
-    assert button.text_content() == "Could not copy"
+def test_a_refused_clipboard_is_said(page: Page, address: str) -> None:
+    page.goto(address + PAGE)
+    alive(page)
+    page.evaluate("void (navigator.clipboard.write = () => Promise.reject())")
+    page.locator(BUTTON).first.click()
+    page.wait_for_selector("button[data-state=failed]:text('Could not copy')")
 
 
-def test_only_the_commands_of_a_console_are_copied(shown: Page) -> None:
-    shown.click("button[data-copy=plain]")
-    shown.wait_for_selector("button[data-state=done]")
-    assert clipboard(shown) == "make serve\nmake test\n"
+HIDDEN = {
+    "a line": "code [data-line] { visibility: hidden }",
+    "its letters": "code { color: transparent }",
+    "its size": "code [data-line] { font-size: 1px !important }",
+    "its place": "code [data-line] { position: relative; top: -4em }",
+    "below another": "pre { position: relative } pre::after { content: ''; "
+    "position: absolute; inset: 0; background: white }",
+    "more of it": "code [data-line]::before { content: 'not ' }",
+    "a badge": "summary { opacity: 0 }",
+}
 
 
-@pytest.mark.parametrize("first", ["li", "code span"])
-def test_a_step_and_its_line_show_each_other(shown: Page, first: str) -> None:
-    pointed = shown.locator(f"{first}[data-line=rescale]")
-    linked = shown.locator("[data-linked]")
-    pointed.hover()
-    assert linked.count() == 2
-    shown.mouse.move(0, 0)
-    assert linked.count() == 0
-    pointed.focus()
-    assert linked.count() == 2
-    pointed.evaluate("element => element.blur()")
-    assert linked.count() == 0
-
-
-def test_a_step_belongs_to_the_nearest_file(page: Page, tmp_path: Path) -> None:
-    show(page, Repository(tmp_path).page(TWO_FILES))
-    marked = """elements => elements.map(
-        element => element.closest("figure")?.dataset.snippet ?? "step")"""
-    for step, file, count in (
-        (0, "softmax/online.py", 3),
-        (1, "softmax/three_pass.py", 2),
-    ):
-        page.locator("li[data-line=rescale]").nth(step).hover()
-        found = page.locator("[data-linked]").evaluate_all(marked)
-        assert len(found) == count
-        assert set(found) == {"step", file}
-
-
-def test_only_what_scrolls_takes_the_keyboard(shown: Page) -> None:
-    shown.wait_for_selector("div.math[tabindex='0']")
-    shown.evaluate("document.querySelector('div.math').style.width = '999999px'")
-    shown.wait_for_selector("div.math:not([tabindex])")
+@pytest.mark.parametrize("hidden", HIDDEN)
+def test_what_a_stylesheet_hides_or_adds_is_found(
+    page: Page, address: str, hidden: str
+) -> None:
+    page.goto(address + PAGE)
+    alive(page)
+    page.add_style_tag(content=HIDDEN[hidden])
+    seen = page.evaluate(SEEN)
+    faults = [each["faults"] for kind in ("blocks", "badges") for each in seen[kind]]
+    assert any(faults) or any(block["signs"] for block in seen["blocks"])

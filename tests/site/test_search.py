@@ -1,4 +1,4 @@
-"""The search box finds what a reader types, and costs nothing until it opens."""
+"""The search finds what a reader types, and costs nothing until it opens."""
 
 import pytest
 from playwright.sync_api import Page
@@ -19,7 +19,9 @@ INDEX = "search/search_index.json"
 def test_search_finds(page: Page, address: str, query: str, expected: str) -> None:
     page.goto(address)
     alive(page)
-    page.keyboard.press("/")
+    with page.expect_navigation():
+        page.keyboard.press("/")
+    page.locator(".md-search__input:focus").wait_for()
     page.keyboard.type(query)
     results = page.locator(".md-search-result__link")
     results.first.wait_for(state="visible")
@@ -31,7 +33,6 @@ def test_the_index_waits_until_the_search_opens(page: Page, address: str) -> Non
     fetched: list[str] = []
     page.on("request", lambda request: fetched.append(request.url))
     page.goto(address, wait_until="networkidle")
-    alive(page)
     assert address + INDEX not in fetched
     with page.expect_request(address + INDEX):
         page.locator(".md-search__input").click()

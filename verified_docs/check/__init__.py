@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from verified_docs.check import code, coverage, links, prose, quotes, stale
+from verified_docs.check import coverage, files, frame, links, markup, prose
 from verified_docs.check.site import Finding, Missing, Site, Weight
 
 __all__ = ["Finding", "Missing", "Site", "Weight", "findings", "main"]
@@ -21,13 +21,8 @@ def findings(root: Path, built: Path) -> Iterator[Finding]:
     Raises Missing where there is nothing to check.
     """
     site = Site(root.resolve(), built.resolve())
-    shown = code.Shown()
-    yield from code.check(site, shown)
-    yield from coverage.check(site, shown)
-    yield from links.check(site)
-    yield from prose.check(site)
-    yield from quotes.check(site)
-    yield from stale.check(site)
+    for part in (coverage, files, frame, links, markup, prose):
+        yield from part.check(site)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

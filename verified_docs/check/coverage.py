@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from verified_docs import layout
-from verified_docs.check.code import Shown
-from verified_docs.check.site import EXTENSION, Finding, Site, Weight
+from verified_docs.check.site import Finding, Site, Weight
 from verified_docs.code.snippets import Snippet, SnippetError
 from verified_docs.evidence import records
 from verified_docs.evidence.records import RecordError
@@ -13,89 +13,65 @@ from verified_docs.evidence.records import RecordError
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
 
 
-def check(site: Site, shown: Shown) -> Iterator[Finding]:
-    """Faults of snippets, their tests and records; `shown` is what the pages show."""
+def check(site: Site) -> Iterator[Finding]:
+    """Faults of snippets, their tests and records."""
+    shown = sections(site)
+    timed = "\n".join(map(read, sorted((site.root / "benchmarks").rglob("*.py"))))
     for name, snippet in site.snippets.items():
         if isinstance(snippet, SnippetError):
-            yield Finding(f"snippets/{name}", snippet.line, snippet.reason)
+            yield Finding(layout.snippet_file(name), snippet.line, snippet.reason)
         else:
-            yield from on_pages(snippet, shown)
-            yield from line_ends(snippet)
+            yield from on_pages(snippet, shown.get(name, set()))
+            if site.readable:
+                yield from recorded(site, snippet)
+            if not (snippet.wrong or re.search(rf"\b{snippet.path.stem}\b", timed)):
+                file = layout.snippet_file(name)
+                yield Finding(file, 1, "no benchmark knows it", Weight.WARNING)
         yield from tested(site, name)
-    yield from orphans(site)
+    tested_by = layout.tested_by(site.root)
+    for module in sorted((site.root / layout.TESTS).rglob("test_*.py")):
+        if (test := site.relative(module)) not in tested_by:
+            yield Finding(test, 1, "no snippet has these tests")
     yield from unreadable(site)
     if site.readable:
-        for snippet in site.snippets.values():
-            if isinstance(snippet, Snippet):
-                yield from recorded(site, snippet)
         yield from measured(site)
-    yield from nav(site)
 
 
-def on_pages(snippet: Snippet, shown: Shown) -> Iterator[Finding]:
+def sections(site: Site) -> dict[str, set[str]]:
+    """The sections that pages show, by snippet; "" is the whole file."""
+    found: dict[str, set[str]] = {}
+    for page in site.pages:
+        for node in page.nodes:
+            if "data-made" in node.attrs and "data-snippet" in node.attrs:
+                section = node.attrs.get("data-section", "")
+                found.setdefault(node.attrs["data-snippet"], set()).add(section)
+    return found
+
+
+def on_pages(snippet: Snippet, pages: set[str]) -> Iterator[Finding]:
     """Every section is on a page, alone or within another one."""
-    pages = shown.sections.get(snippet.name, set())
-    path = f"snippets/{snippet.name}"
+    path = layout.snippet_file(snippet.name)
     if not pages:
         yield Finding(path, 1, "no page shows this snippet")
         return
-    spans = [snippet.section(name) for name in pages]
+    spans = [snippet.section(name) for name in pages & {"", *snippet.sections}]
     for section in snippet.sections.values():
         if not any(s.first <= section.first and section.last <= s.last for s in spans):
             reason = f"no page shows the section {section.name!r}"
             yield Finding(path, section.first - 1, reason)
-
-
-def line_ends(snippet: Snippet) -> Iterator[Finding]:
-    """A page cannot carry Windows line ends to the clipboard."""
-    at = snippet.data.find(b"\r")
-    if at >= 0:
-        line = snippet.data.count(b"\n", 0, at) + 1
+    if b"\r" in snippet.data:
         reason = "Windows line ends, which a page cannot give to the clipboard; use \\n"
-        yield Finding(f"snippets/{snippet.name}", line, reason)
+        yield Finding(path, 1, reason)
 
 
 def tested(site: Site, name: str) -> Iterator[Finding]:
     """Every snippet has a mirrored test module, with a test in it."""
-    test = site.root / layout.test_file(name)
-    if not test.is_file():
-        reason = f"there is no mirrored test module {site.relative(test)}"
-        yield Finding(f"snippets/{name}", 1, reason)
-    elif not TEST.search(test.read_text("utf-8", "replace")):
-        yield Finding(site.relative(test), 1, "the module has no test")
-
-
-def orphans(site: Site) -> Iterator[Finding]:
-    """Every test module mirrors a snippet."""
-    tested = layout.tested_by(site.root)
-    for path in sorted((site.root / layout.TESTS).rglob("test_*.py")):
-        if (test := site.relative(path)) not in tested:
-            yield Finding(test, 1, "no snippet has these tests")
-
-
-def unreadable(site: Site) -> Iterator[Finding]:
-    """Every record can be read."""
-    verified, timed = (
-        layout.verification_files(site.root),
-        layout.benchmark_files(site.root),
-    )
-    paths = [*verified, *timed]
-    for path in paths:
-        try:
-            _ = records.load_benchmark(path) if path in timed else records.load(path)
-        except RecordError as error:
-            reason = str(error).removeprefix(f"{path}:").strip()
-            line = re.search(r"line (\d+) column", reason)
-            yield Finding(site.relative(path), int(line[1]) if line else 1, reason)
-    quoted = site.options.get("gpu")
-    folders = sorted({path.parent.name for path in paths})
-    if len(folders) > 1 and not quoted:
-        reason = f"there are records of {', '.join(folders)}: set the option gpu to one"
-        yield Finding("mkdocs.yml", site.config_source.line_of(EXTENSION) or 1, reason)
-    if folders and quoted and str(quoted) not in folders:
-        line_number = site.config_source.line_of(f"gpu: {quoted}") or 1
-        reason = f"there are no records of the GPU {quoted!r} that the pages quote"
-        yield Finding("mkdocs.yml", line_number, reason, Weight.RECORD)
+    test = layout.test_file(name)
+    if not (site.root / test).is_file():
+        reason = f"there is no mirrored test module {test}"
+        yield Finding(layout.snippet_file(name), 1, reason)
+    elif not TEST.search(read(site.root / test)):
+        yield Finding(test, 1, "the module has no test")
 
 
 def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
@@ -111,41 +87,46 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
         yield Finding(path, 1, f"not run on {gpu}", Weight.WARNING)
     if not status.runs:
         yield Finding(path, 1, "no GPU has a record of it", Weight.RECORD)
+    if not (status.fresh or (status.interpreter and status.interpreter.fresh)):
+        reason = "unverified: its tests have not run here since it changed"
+        yield Finding(path, 1, reason, Weight.WARNING)
+
+
+def unreadable(site: Site) -> Iterator[Finding]:
+    """Every record can be read, and the GPU that the pages quote has one."""
+    quoted = site.extension.getConfig("gpu")
+    try:
+        records.load(site.root / layout.INTERPRETER)
+        folders = {*records.load_all(site.root), *records.load_benchmarks(site.root)}
+    except RecordError as error:
+        path, _, reason = str(error).partition(": ")
+        line = re.search(r"line (\d+) column", reason)
+        path = path.removeprefix(f"{site.root.as_posix()}/")
+        yield Finding(path, int(line[1]) if line else 1, reason)
+        return
+    if len(folders) > 1 and not quoted:
+        known = ", ".join(sorted(folders))
+        reason = f"there are records of {known}: set the option gpu to one"
+        yield Finding("mkdocs.yml", 1, reason)
+    if folders and quoted and quoted not in folders:
+        reason = f"there are no records of the GPU {quoted!r} that the pages quote"
+        yield Finding("mkdocs.yml", 1, reason, Weight.RECORD)
 
 
 def measured(site: Site) -> Iterator[Finding]:
     """Benchmarks of files as they are, and entries of snippets that exist."""
     for benchmarks in site.evidence.benchmarks.values():
         for benchmark in benchmarks.values():
-            file = site.relative(benchmark.path)
-            for name in benchmark.stale(site.root):
-                reason = f"{name} changed since it was timed; run `make bench`"
-                line = line_in(site, file, f'"{name}"')
-                yield Finding(file, line, reason, Weight.RECORD)
+            if changed := benchmark.stale(site.root):
+                reason = f"timed before these changed: {', '.join(changed)}"
+                path = site.relative(benchmark.path)
+                yield Finding(path, 1, f"{reason}; run `make bench`", Weight.RECORD)
     for verification in site.evidence.verification.values():
-        file = site.relative(verification.path)
-        for name in verification.snippets:
-            if name not in site.snippets:
-                line = line_in(site, file, f'"{name}"')
-                reason = f"record of {name}, which is no snippet"
-                yield Finding(file, line, reason, Weight.RECORD)
+        for name in verification.snippets.keys() - site.snippets.keys():
+            reason = f"record of {name}, which is no snippet"
+            yield Finding(site.relative(verification.path), 1, reason, Weight.RECORD)
 
 
-def line_in(site: Site, path: str, text: str) -> int:
-    """The first line of a file that has the text, else 1."""
-    before, found, _ = (site.root / path).read_text(encoding="utf-8").partition(text)
-    return before.count("\n") + 1 if found else 1
-
-
-def nav(site: Site) -> Iterator[Finding]:
-    """Every page is in the navigation, and the navigation names only pages."""
-    if not site.config.get("nav"):
-        return
-    named = list(site.nav())
-    for name in named:
-        if name not in site.sources:
-            line = site.config_source.line_of(name) or 1
-            yield Finding("mkdocs.yml", line, f"nav names {name}, which is no page")
-    for name, source in site.sources.items():
-        if name not in named:
-            yield Finding(source.path, 1, "the page is not in nav of mkdocs.yml")
+def read(path: Path) -> str:
+    """The text of a file of the repository."""
+    return path.read_text("utf-8", "replace")

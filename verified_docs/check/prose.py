@@ -1,37 +1,17 @@
-"""What a reader reads: unrendered mathematics and directives, typed-in measurements."""
+"""What a reader reads: no measurement typed in, nothing left unrendered or unseen."""
 
 import re
+import unicodedata
+import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 from verified_docs.check.dom import Node
-from verified_docs.check.site import GAP, Block, Finding, Page, Site
+from verified_docs.check.site import Finding, Page, Site, short
 
-INLINE = re.compile(
-    r"a|abbr|b|bdi|bdo|big|cite|code|data|del|dfn|em|font|i|img|ins|"
-    r"kbd|label|mark|math|q|s|samp|small|span|strong|sub|sup|time|"
-    r"tspan|u|var|wbr"
-)
-# Not prose: code, rendered mathematics, and figures that name their source.
-# (".measured" and its like are verified elsewhere, against the records.)
-SILENT = ("code", "pre", "script", "style", "math", ".katex")
-SOURCED = (
-    ".measured",
-    ".stated",
-    ".unmeasured",
-    ".badge",
-    ".facts",
-    ".verification",
-    ".measurements",
-    ".plot",
-    ".cell-output",
-    ".no-record",
-    ".verified-summary",
-)
-MATH = re.compile(
-    r"\\[(\[].*|\\[)\]]|\$\$.*|(?<![\w$])\$(?=[^\s$])[^$]*[^\s$]\$(?![\w$])|\\[a-zA-Z]{2,}",
-    re.DOTALL,
-)
-DIRECTIVE = re.compile(
+GAP = "\N{OBJECT REPLACEMENT CHARACTER}"
+INLINE = re.compile(r"a|abbr|b|code|data|del|em|i|ins|kbd|span|strong|sub|sup|u|var")
+JOINER = "\N{WORD JOINER}"  # What pages/tree.py gives a header that is a formula.
+UNRENDERED = re.compile(
     r"-{1,}8<-{1,}.*"
     r"|\{(?:measured|stated|verified):?[^}]*\}?"
     r"|\[(?:start|end|line):\w*\]"
@@ -39,8 +19,9 @@ DIRECTIVE = re.compile(
     r"|^\s*(?:!!!|\?\?\?\+?|===[!+]?)(?=\s).*"
     r"|\{:[^}]*\}?|\{\s*[.#][a-zA-Z][^}]*\}"
     r"|!?\[[^\]]*\]\([^)]*\)"
-    r"|\[TOC\]",
-    re.MULTILINE,
+    r"|\\[(\[].*|\\[)\]]|\$\$.*|(?<![\w$])\$(?=[^\s$])[^$]*[^\s$]\$(?![\w$])"
+    r"|\\[a-zA-Z]{2,}",
+    re.MULTILINE | re.DOTALL,
 )
 NUMBER = r"(?<![\w.,^])\d+(?:[.,\u202f]\d+)*(?:e[+-]?\d+)?"
 COUNT = (
@@ -73,97 +54,105 @@ MEASUREMENT = re.compile(
     r"|\berrors?\s+(?:of|is|was|are|reaches|stays|about|below|under)"
     r"\s+(?:about\s+|below\s+|under\s+|at most\s+)?\d+(?:\.\d+|(?:\.\d+)?e-?\d+)"
 )
-WORDS = ("alt", "title", "aria-label", "content", "placeholder", "summary", "label")
-SHORT = 70
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """Faults in the text of every page that has a source."""
+    """Faults in the texts of all pages and diagrams."""
     for page in site.pages:
-        if page.source is not None:
-            yield from unrendered(page)
-            yield from figures(page)
+        if page.article is not None:
+            for text in texts(page.article):
+                yield from faults(page, text)
+            for node in page.article.find("annotation"):
+                for match in MEASUREMENT.finditer(spoken(node.text())):
+                    yield page.fault(typed(match[0]), node.text())
+    for path in sorted(site.docs.rglob("*.svg")):
+        yield from drawing(site.relative(path), path.read_text(encoding="utf-8"))
 
 
-def blocks(root: Node, *silent: str) -> Iterator[Block]:
-    """The text in reading order, each of its silent parts replaced by a gap."""
-    tags = {name for name in silent if not name.startswith(".")}
-    classes = {name[1:] for name in silent if name.startswith(".")}
+def faults(page: Page, text: str) -> Iterator[Finding]:
+    """What is wrong with a text."""
+    if match := UNRENDERED.search(text):
+        yield page.fault(f"left unrendered: {short(match[0])}", match[0])
+    for match in MEASUREMENT.finditer(text):
+        yield page.fault(typed(match[0]), match[0])
+    hidden = sorted({c for c in text if invisible(c)})
+    if hidden:
+        names = ", ".join(unicodedata.name(c, f"U+{ord(c):04X}") for c in hidden)
+        yield page.fault(f"characters that nobody sees: {names}", hidden[0])
+
+
+def spoken(tex: str) -> str:
+    """The numbers and units of a formula; x in it is a name, not "times"."""
+    return re.sub(r"\\[a-z]+\{|\\.|[{}~x]", " ", tex.replace(r"\%", "%"))
+
+
+def typed(text: str) -> str:
+    """The reason why a figure is refused."""
+    return (
+        f"typed-in measurement {short(text)}: quote a record with {{measured: ...}} "
+        "or name its source with {stated: ... | ...}"
+    )
+
+
+def invisible(character: str) -> bool:
+    """Does it turn the order of text, join, or leave no mark?"""
+    kind = unicodedata.category(character)
+    return kind in ("Cf", "Co", "Cn") and character != JOINER
+
+
+def texts(root: Node) -> Iterator[str]:
+    """The text in reading order, block by block, and what attributes say.
+
+    Formulas, what the machinery made, and figures with a source leave a gap.
+    """
     parts: list[str] = []
-    first = root
 
-    def flush() -> Iterator[Block]:
-        text = "".join(parts)
-        if text.strip(GAP + " \n\t"):
-            yield Block(first, text)
+    def flush() -> Iterator[str]:
+        if "".join(parts).strip(GAP + " \n\t"):
+            yield "".join(parts)
         parts.clear()
 
-    def visit(node: Node) -> Iterator[Block]:
-        nonlocal first
-        if node.tag in tags or not classes.isdisjoint(node.classes):
+    def visit(node: Node) -> Iterator[str]:
+        silent = node.named("code", ".katex", ".stated", ".cell-output")
+        if silent or "data-made" in node.attrs:
             parts.append(GAP)
             return
-        inline = INLINE.fullmatch(node.tag)
-        if not inline:
+        if said := node.attrs.get("title"):
+            yield said
+        if not INLINE.fullmatch(node.tag):
             yield from flush()
         for child in node.children:
-            if isinstance(child, Node):
-                yield from visit(child)
-            else:
-                if not parts:
-                    first = node
+            if isinstance(child, str):
                 parts.append(child)
-        if node.tag == "br":
-            parts.append("\n")
-        if not inline:
+            else:
+                yield from visit(child)
+        if not INLINE.fullmatch(node.tag):
             yield from flush()
 
     yield from visit(root)
     yield from flush()
 
 
-def attributes(root: Node, *silent: str) -> Iterator[Block]:
-    """What a screen reader says or a pointer shows, from attributes."""
-    for node in root.walk():
-        texts = [node.attrs[name] for name in WORDS if node.attrs.get(name)]
-        if texts and not node.within(*silent):
-            for text in texts:
-                yield Block(node, text)
+def drawing(path: str, text: str) -> Iterator[Finding]:
+    """Measurements, formulas and typewriter text in a diagram."""
+    try:
+        elements = list(ET.fromstring(text).iter())
+    except ET.ParseError as error:
+        yield Finding(path, error.position[0], f"not XML: {error}")
+        return
+    for element in elements:
+        words = "".join(element.itertext()) if element.tag.endswith("text") else ""
+        match = MEASUREMENT.search(words)
+        if match:
+            yield Finding(path, line_of(text, words), typed(match[0]))
+        if match := UNRENDERED.search(words):
+            reason = f"left unrendered: {short(match[0])}"
+            yield Finding(path, line_of(text, words), reason)
+        if "font-family" in element.attrib:
+            reason = "a font of its own: a diagram holds no code"
+            yield Finding(path, line_of(text, "font-family"), reason)
 
 
-def unrendered(page: Page) -> Iterator[Finding]:
-    """Mathematics and directives that reached the reader as they were typed."""
-    for node in page.nodes:
-        if "katex-error" in node.classes or node.tag == "merror":
-            tex = next((n.text() for n in node.find("annotation")), node.text())
-            yield page.fault(node, f"KaTeX refused {short(tex)}", tex)
-        elif node.tag == "h1" and any("math" in n.classes for n in node.walk()):
-            yield page.fault(node, "TeX in a page title", node.text())
-    for block in [*blocks(page.root, *SILENT), *attributes(page.root, *SILENT)]:
-        if match := DIRECTIVE.search(block.text):
-            reason = f"directive printed literally: {short(match[0])}"
-            yield page.fault_in(block, match, reason)
-        elif match := MATH.search(block.text):
-            reason = f"mathematics did not render: {short(match[0])}"
-            yield page.fault_in(block, match, reason)
-
-
-def figures(page: Page) -> Iterator[Finding]:
-    """Measurements that come from no record and name no source."""
-    silent = SILENT + SOURCED
-    described = [n for n in page.nodes if n.attrs.get("name") == "description"]
-    texts = [*blocks(page.article, *silent), *attributes(page.article, *silent)]
-    texts += [Block(node, node.attrs.get("content", "")) for node in described]
-    for block in texts:
-        for match in MEASUREMENT.finditer(block.text):
-            reason = (
-                f"typed-in measurement {short(match[0])}: quote a record with "
-                "{measured: ...} or name its source with {stated: ... | ...}"
-            )
-            yield page.fault_in(block, match, reason)
-
-
-def short(text: str) -> str:
-    """The text on one line, quoted, cut where it is long."""
-    line = " ".join(text.split())
-    return repr(line if len(line) <= SHORT else line[: SHORT - 1] + "…")
+def line_of(text: str, part: str) -> int:
+    """The line of a part of a text, else 1."""
+    return text.count("\n", 0, max(text.find(part), 0)) + 1

@@ -1,36 +1,29 @@
 """What the check reads: the sources of the site, and the pages built from them."""
 
-import bisect
 import functools
-import html
-import json
-import os
-import re
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
+from markdown import Markdown
+from mkdocs.config import load_config
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import ConfigurationError
+from mkdocs.structure.files import File
+from mkdocs.utils.meta import get_data
 
 from verified_docs import layout
 from verified_docs.check.dom import Node, parse
 from verified_docs.code import snippets
-from verified_docs.evidence import records
+from verified_docs.evidence.records import RecordError
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import sources
+from verified_docs.pages import notebook, sources
+from verified_docs.pages.markdown import VerifiedDocs
 from verified_docs.pages.sources import SourceError
 
-EXTENSION = "verified_docs.pages.markdown"
-
-
-GAP = "\N{OBJECT REPLACEMENT CHARACTER}"
-# What stands in a page and not in the text of its source.
-GENERATED = ("code", "pre", "svg", "math", ".katex", ".snippet", ".facts", ".plot")
-LEAD = 12  # letters that tell a place in the source
+SHORT = 70
 
 
 class Weight(IntEnum):
@@ -43,7 +36,7 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True, order=True)
 class Finding:
-    """What is wrong, and where."""
+    """What is wrong, and where; the line is 1 where it is not cheaply known."""
 
     path: str
     line: int
@@ -58,123 +51,42 @@ class Missing(Exception):
     """Something without which nothing can be checked; the message says what to do."""
 
 
-def squeeze(text: str) -> str:
-    """Letters and digits only: what is left of a text whatever its markup."""
-    return "".join(filter(str.isalnum, text)).casefold()
+def short(text: str) -> str:
+    """The text on one line, quoted, cut where it is long."""
+    line = " ".join(text.split())
+    return repr(line if len(line) <= SHORT else line[: SHORT - 1] + "…")
 
 
+@dataclass(frozen=True)
 class Source:
-    """A text file of the repository, searched for what a built page shows."""
+    """The file of a page: its text, and what MkDocs takes off its top."""
 
-    def __init__(self, path: Path, root: Path) -> None:
-        self.path = path.relative_to(root).as_posix()
-        try:
-            if path.suffix == ".ipynb":
-                sources.notebook(path)
-            self.text = sources.read(path)
-        except SourceError as error:
-            raise Missing(str(error).replace(str(path), self.path, 1)) from None
-
-    @functools.cached_property
-    def plain(self) -> str:
-        """The text without entities and, in a notebook, without JSON escapes."""
-        text = self.text
-        if self.path.endswith(".ipynb"):
-            # Line by line, so that a position still tells the line of the file.
-            text = "\n".join(map(unescape_json, text.split("\n")))
-        return html.unescape(text)
-
-    @functools.cached_property
-    def squeezed(self) -> tuple[str, list[int]]:
-        """Letters and digits of `plain`, and the line of each."""
-        letters: list[str] = []
-        lines: list[int] = []
-        for number, line in enumerate(self.plain.split("\n"), 1):
-            kept = squeeze(line)
-            letters.append(kept)
-            lines.extend([number] * len(kept))
-        return "".join(letters), lines
-
-    def line_of(self, *texts: str, skip: int = 0, start: int = 1) -> int | None:
-        """The first line with one of these texts, exactly or by its letters.
-
-        Lines before `start` count only if there is none after it. As many places as
-        `skip` says are passed over, where there are more.
-        """
-        letters, lines = self.squeezed
-        for line in dict.fromkeys((start, 1)):
-            begin = len("\n".join(self.plain.split("\n")[: line - 1]))
-            for text in texts:
-                first = next((part for part in text.split("\n") if part.strip()), "")
-                for candidate in (text, first, first.strip()):
-                    at = nth(self.plain, candidate, skip, begin)
-                    if at >= 0:
-                        return self.plain.count("\n", 0, at) + 1
-            begin = bisect.bisect_left(lines, line)
-            for text in texts:
-                wanted = squeeze(text)
-                for length in (len(wanted), 60, 30):
-                    at = nth(letters, wanted[:length], skip, begin)
-                    if at >= 0:
-                        return lines[at]
-        return None
-
-    def line_after(self, before: str, what: str, start: int = 1) -> int | None:
-        """The line of a text by the letters that come before it, from `start` on."""
-        letters, lines = self.squeezed
-        wanted = squeeze(what)[:60]
-        lead = squeeze(before.rpartition(GAP)[2])
-        begin = bisect.bisect_left(lines, start)
-        for length in (60, 30, LEAD):
-            found = lead[-length:] + wanted if lead and wanted else ""
-            at = nth(letters, found, 0, begin)
-            at = at if at >= 0 else nth(letters, found, 0)
-            if at >= 0:
-                return lines[at + len(lead[-length:])]
-        return self.line_of(what, start=start)
-
-
-def nth(text: str, wanted: str, skip: int, begin: int = 0) -> int:
-    """Where a text occurs after `skip` earlier places, or the last one; else -1."""
-    at = text.find(wanted, begin) if wanted else -1
-    while at >= 0 and skip:
-        further = text.find(wanted, at + 1)
-        if further < 0:
-            break
-        at, skip = further, skip - 1
-    return at
-
-
-def unescape_json(line: str) -> str:
-    """The text of a line of a notebook's JSON when it is a string, else the line."""
-    try:
-        value = json.loads(line.strip().removesuffix(","))
-    except ValueError:
-        return line
-    return value.removesuffix("\n").replace("\n", " ") if type(value) is str else line
-
-
-@dataclass
-class Block:
-    """A run of text without a block-level element inside, and its first element."""
-
-    node: Node
+    file: Path
+    path: str
     text: str
+    markdown: str
+    meta: dict[str, Any]
+
+    def line_of(self, text: str) -> int:
+        """The first line that has the first line of the text, else 1."""
+        first = text.strip().partition("\n")[0][:60]
+        lines = enumerate(self.text.split("\n"), 1)
+        return next((number for number, line in lines if first in line), 1)
 
 
 @dataclass
 class Page:
-    """A built page. `source` is None for the theme's own, such as 404.html.
-
-    `drawings` are the SVG files of the site, by the letters of their titles.
-    """
+    """A built page. `source` is None for the theme's own, such as 404.html."""
 
     file: Path
     path: str
     source: Source | None
     root: Node = field(repr=False)
-    drawings: dict[str, Source] = field(default_factory=dict, repr=False)
-    told: Counter[tuple[str, ...]] = field(default_factory=Counter, repr=False)
+
+    @functools.cached_property
+    def article(self) -> Node | None:
+        """The author's part of the page: what is around it comes from the theme."""
+        return next(self.root.find("article"), None)
 
     @functools.cached_property
     def nodes(self) -> list[Node]:
@@ -182,172 +94,87 @@ class Page:
         return list(self.root.walk())
 
     @functools.cached_property
-    def article(self) -> Node:
-        """The author's part of the page: what is around it comes from the theme."""
-        for node in self.nodes:
-            if node.tag == "article" or node.attrs.get("role") == "main":
-                return node
-        return self.root
-
-    @functools.cached_property
-    def ids(self) -> dict[str, list[Node]]:
-        """Nodes by id (and by name, for `<a name>`)."""
-        found: dict[str, list[Node]] = {}
-        for node in self.nodes:
-            name = node.attrs.get("id")
-            if not name and node.tag == "a":
-                name = node.attrs.get("name")
-            if name:
-                found.setdefault(name, []).append(node)
-        return found
+    def ids(self) -> set[str]:
+        """Every id of the page."""
+        return {node.attrs["id"] for node in self.nodes if "id" in node.attrs}
 
     def fault(
-        self, node: Node, reason: str, *texts: str, weight: Weight = Weight.FAULT
+        self, reason: str, text: str = "", weight: Weight = Weight.FAULT
     ) -> Finding:
-        """A finding at the source line with one of the texts, else at the HTML's.
-
-        The texts are looked for after what the page says before the node; the same
-        fault again is found where they occur again.
-        """
-        source, start = self.origin(node), self.start(node)
-        key = (reason, str(start), *texts)
-        skip = self.told[key]
-        self.told[key] += 1
-        line = source.line_of(*texts, skip=skip, start=start) if source else None
-        return self.at(line, node, reason, weight)
-
-    def fault_in(self, block: "Block", match: re.Match[str], reason: str) -> Finding:
-        """A finding at the source line of a match in a block's text."""
-        line = None
-        if source := self.origin(block.node):
-            before = block.text[: match.start()]
-            line = source.line_after(before, match[0], self.start(block.node))
-        return self.at(line, block.node, reason)
-
-    def at(
-        self,
-        line: int | None,
-        node: Node,
-        reason: str,
-        weight: Weight = Weight.FAULT,
-    ) -> Finding:
-        """A finding at a line of the source, or where the source does not have it."""
-        source = self.origin(node)
-        if source is not self.source:
-            line = line or 1
-        if source and line:
-            return Finding(source.path, line, reason, weight)
-        return Finding(self.path, node.line, reason, weight)
-
-    def origin(self, node: Node) -> Source | None:
-        """The file that the node is of: the page's own, or that of a diagram."""
-        for frame in node.ancestors():
-            if "diagram" in frame.classes:
-                title = next((squeeze(n.text()) for n in frame.find("title")), "")
-                return self.drawings.get(title, self.source)
-        return self.source
-
-    def start(self, node: Node) -> int:
-        """The line of the node's file from which on it may stand."""
-        return self.leads.get(id(node), 1) if self.origin(node) is self.source else 1
-
-    @functools.cached_property
-    def leads(self) -> dict[int, int]:
-        """For each node of the article by its id(): the line of the text before it.
-
-        It is that of the last text which the source has once and in this order.
-        """
-        found: dict[int, int] = {}
+        """A finding of this page, at the line of its source with the text."""
         if self.source is None:
-            return found
-        letters, lines = self.source.squeezed
-        line = 1
-        stack: list[Node | str] = [self.article]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, Node) and item.within(*GENERATED):
-                found.update((id(node), line) for node in item.walk())
-            elif isinstance(item, Node):
-                found[id(item)] = line
-                stack.extend(reversed(item.children))
-            elif len(text := squeeze(item)) >= LEAD and letters.count(text) == 1:
-                line = max(line, lines[letters.index(text) + len(text) - 1])
-        return found
+            return Finding(self.path, 1, reason, weight)
+        line = self.source.line_of(text) if text else 1
+        return Finding(self.source.path, line, reason, weight)
 
 
 class Site:
-    """The sources under `root` and the site built from them in `built`."""
+    """The sources under `root` and the site built from them in `built`.
+
+    Raises Missing where they cannot be read.
+    """
 
     def __init__(self, root: Path, built: Path) -> None:
         self.root = root
         self.built = built
-        if not (root / "mkdocs.yml").is_file():
-            raise Missing(f"{root / 'mkdocs.yml'}: there is no such file")
-        self.config_source = Source(root / "mkdocs.yml", root)
-        try:
-            loaded = yaml.load(self.config_source.text, Loader)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line = mark.line + 1 if mark else 1
-            what = getattr(error, "problem", None) or "not YAML"
-            raise Missing(f"mkdocs.yml:{line}: {what}") from None
-        if not isinstance(loaded, dict):
-            raise Missing("mkdocs.yml:1: it is no mapping of options")
-        self.config: dict[str, Any] = loaded
-        self.docs = root / str(self.config.get("docs_dir", "docs"))
+        self.config = configuration(root)
+        self.docs = Path(self.config.docs_dir)
         if not (built / "index.html").is_file():
             raise Missing(
                 f"{self.relative(built)}: no built site; run `make site` first"
             )
         self.sources = {
-            path.relative_to(self.docs).as_posix(): Source(path, root)
-            for suffix in (".md", ".ipynb")
-            for path in sorted(self.docs.rglob(f"*{suffix}"))
+            self.target(path): self.source(path)
+            for suffix in ("md", "ipynb")
+            for path in sorted(self.docs.rglob(f"*.{suffix}"))
             if ".ipynb_checkpoints" not in path.parts
         }
-        built_from = {self.target(name): name for name in self.sources}
         self.pages = [
-            Page(
-                path,
-                self.relative(path),
-                self.sources.get(built_from.get(path, "")),
-                parse(path.read_text(encoding="utf-8")),
-                self.drawings,
-            )
+            Page(path, self.relative(path), self.sources.get(path), parse(read(path)))
             for path in sorted(built.rglob("*.html"))
-            if not (self.docs / path.relative_to(built)).is_file()
         ]
 
-    @functools.cached_property
-    def drawings(self) -> dict[str, Source]:
-        """The SVG files below docs, by the letters of their titles."""
-        found = {}
-        for path in sorted(self.docs.rglob("*.svg")):
-            source = Source(path, self.root)
-            if title := re.search(r"<title[^>]*>(.*?)</title>", source.text, re.DOTALL):
-                found[squeeze(html.unescape(title[1]))] = source
-        return found
+    def source(self, path: Path) -> Source:
+        """A file of a page, read. Raises Missing."""
+        try:
+            text = page = sources.read(path)
+            if path.suffix == ".ipynb":
+                page = notebook.compose(path, self.root)
+        except SourceError as error:
+            raise Missing(str(error).replace(str(path), self.relative(path))) from None
+        except ValueError:
+            page = ""  # A cell is not its section: the page in `built` is another one.
+        return Source(path, self.relative(path), text, *get_data(page))
+
+    def target(self, path: Path) -> Path:
+        """The HTML file that MkDocs makes of a page of `docs`."""
+        name = path.relative_to(self.docs).with_suffix(".md").as_posix()
+        urls = self.config.use_directory_urls
+        return self.built / File(name, str(self.docs), "", urls).dest_uri
 
     @functools.cached_property
-    def prefix(self) -> str:
-        """The path below which the site is served: that for which it was built."""
-        home = next(p for p in self.pages if p.file == self.built / "index.html")
-        links = (n for n in home.nodes if n.attrs.get("rel") == "canonical")
-        address = next((n.attrs.get("href", "") for n in links), "")
-        return urlsplit(address).path or "/"
+    def markdown(self) -> Markdown:
+        """The Markdown that the pages are made with."""
+        return Markdown(
+            extensions=self.config.markdown_extensions,
+            extension_configs=self.config.mdx_configs,
+        )
 
     @functools.cached_property
-    def options(self) -> dict[str, Any]:
-        """The options of the Markdown extension."""
-        for entry in self.config.get("markdown_extensions") or []:
-            if isinstance(entry, dict) and EXTENSION in entry:
-                return dict(entry[EXTENSION] or {})
-        return {}
+    def extension(self) -> VerifiedDocs:
+        """What makes everything on the pages that an author may not type. Raises
+        Missing where the configuration leaves it out."""
+        for extension in self.markdown.registeredExtensions:
+            if isinstance(extension, VerifiedDocs):
+                return extension
+        raise Missing(
+            "mkdocs.yml: verified_docs.pages.markdown is not among its extensions"
+        )
 
-    @functools.cached_property
+    @property
     def evidence(self) -> Evidence:
         """What the repository knows of its snippets."""
-        return Evidence(self.root, str(self.options.get("gpu") or ""))
+        return self.extension.site.evidence
 
     @functools.cached_property
     def readable(self) -> bool:
@@ -356,7 +183,7 @@ class Site:
             evidence = self.evidence
             _ = evidence.verification, evidence.benchmarks
             _ = evidence.quoted
-        except records.RecordError:
+        except RecordError:
             return False
         return True
 
@@ -371,45 +198,29 @@ class Site:
                 found[name] = error
         return found
 
+    @functools.cached_property
+    def prefix(self) -> str:
+        """The path below which the site is served."""
+        return urlsplit(self.config.site_url or "").path.rstrip("/") + "/"
+
     def relative(self, path: Path) -> str:
         """The path as findings print it: relative to the root where it is below."""
         return (
             path.relative_to(self.root) if path.is_relative_to(self.root) else path
         ).as_posix()
 
-    def target(self, name: str) -> Path:
-        """The HTML file that MkDocs makes of a page of `docs`."""
-        path = Path(name).with_suffix("")
-        if path.name == "README":
-            path = path.with_name("index")
-        if self.config.get("use_directory_urls", True) and path.name != "index":
-            path = path / "index"
-        return self.built / path.with_suffix(".html")
 
-    def nav(self) -> Iterator[str]:
-        """The pages that the navigation names."""
-        stack = [self.config.get("nav") or []]
-        while stack:
-            entry = stack.pop()
-            if isinstance(entry, dict):
-                stack.extend(entry.values())
-            elif isinstance(entry, list):
-                stack.extend(entry)
-            elif str(entry).endswith((".md", ".ipynb")):
-                yield str(entry)
+def configuration(root: Path) -> MkDocsConfig:
+    """What MkDocs itself makes of mkdocs.yml. Raises Missing."""
+    path = root / "mkdocs.yml"
+    if not path.is_file():
+        raise Missing(f"{path}: there is no such file")
+    try:
+        return load_config(str(path))
+    except ConfigurationError as error:
+        raise Missing(f"mkdocs.yml: {error}") from None
 
 
-class Loader(yaml.SafeLoader):
-    """YAML as MkDocs writes it: tags other than !ENV mean nothing to the check."""
-
-
-def environment(loader: Loader, node: yaml.Node) -> Any:
-    """`!ENV NAME`, or `!ENV [NAME, ..., default]`."""
-    if not isinstance(node, yaml.SequenceNode):
-        return os.environ.get(str(node.value))
-    *names, default = loader.construct_sequence(node)
-    return next((os.environ[name] for name in names if name in os.environ), default)
-
-
-Loader.add_constructor("!ENV", environment)
-Loader.add_multi_constructor("", lambda loader, suffix, node: None)
+def read(path: Path) -> str:
+    """The text of a file of the built site."""
+    return path.read_text(encoding="utf-8", errors="replace")

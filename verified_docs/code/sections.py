@@ -21,9 +21,11 @@ import unicodedata
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from verified_docs import layout
+from verified_docs import languages, layout
 
-MARKER = re.compile(r"# --8<-- \[(start|end|line):(.*)\]")
+MARKER = re.compile(
+    rf"{languages.LANGUAGES['.py'].comment} --8<-- \[(start|end|line):(.*)\]"
+)
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
@@ -141,11 +143,11 @@ def _refuse_hidden(
     """Refuse code that runs and that no section shows, or that hides what one shows."""
     bound: dict[str, int] = {}
     for place, node in enumerate(tree.body):
-        end, names = node.end_lineno or node.lineno, _bound(node)
-        shown = any(first < node.lineno <= end < last for first, last in spans.values())
-        if not shown and not _is_plain(node, place, names):
-            reason = "code outside all sections; only constants and imports stand there"
-            raise SnippetError(path, node.lineno, reason)
+        names = _bound(node)
+        for each in [node] if _shown(node, spans) else _guarded(node):
+            if not _shown(each, spans) and not _is_plain(each, place, names):
+                reason = "code outside all sections; only constants and imports may be"
+                raise SnippetError(path, each.lineno, reason)
         for name in names:
             if name in bound:
                 reason = f"{name} is bound a second time; line {bound[name]} binds it"
@@ -155,6 +157,20 @@ def _refuse_hidden(
     if wrong != layout.is_wrong(path.name):
         reason = f"the docstring of a file wrong_*, and of no other, starts: {WRONG}"
         raise SnippetError(path, 1, reason)
+
+
+def _shown(node: ast.stmt, spans: dict[str, tuple[int, int]]) -> bool:
+    """Whether a section holds the whole statement."""
+    end = node.end_lineno or node.lineno
+    return any(first < node.lineno <= end < last for first, last in spans.values())
+
+
+def _guarded(node: ast.stmt) -> list[ast.stmt]:
+    """What runs in a file called as a script: such a block may hold sections."""
+    match node:
+        case ast.If(test, body, []) if ast.unparse(test) == "__name__ == '__main__'":
+            return body
+    return [node]
 
 
 def _is_plain(node: ast.stmt, place: int, names: list[str]) -> bool:

@@ -39,6 +39,13 @@ def main(root: Path, everything: bool, folder: str) -> int:
         for name in layout.names(root)
         if everything or _judge(root, name, known.snippets.get(name, {}).get(key))
     ]
+    # The longest first, so that none is left to run alone at the end.
+    sizes = {
+        name: known.snippets[name][key].cases
+        for name in due
+        if key in known.snippets.get(name, {})
+    }
+    due.sort(key=lambda name: -sizes.get(name, 0))
     with tempfile.TemporaryDirectory() as empty:
         file = Path(empty, layout.VERIFICATION)
         records.save(records.Verification(file, {run: facts}))
@@ -49,21 +56,21 @@ def main(root: Path, everything: bool, folder: str) -> int:
                 pool.shutdown(cancel_futures=True)
                 raise
         seen = records.load(file).snippets
-    entries = {}
-    for name, end in zip(due, ended, strict=True):
-        entry = seen.get(name, {}).get(key)
-        if entry is None or (end and entry.state == "passed"):
-            entry = _unrecorded(root, name, run, entry, end)
-        entries[name] = entry
+    entries = {
+        name: _entry(root, name, run, seen.get(name, {}).get(key), end)
+        for name, end in zip(due, ended, strict=True)
+        if (root / layout.test_file(name)).is_file()
+    }
     target = root / layout.verification_file(facts["gpu"], folder)
     if not target.exists() and known.path.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(known.path, target)
     records.merge(target, {run: facts}, entries, root)
-    faults = {name: _judge(root, name, entry) for name, entry in entries.items()}
-    for name, reason in faults.items():
+    wrong = 0
+    for name in due:
+        reason = _judge(root, name, entries.get(name))
+        wrong += bool(reason)
         print(f"{name}: {reason or f'{entries[name].cases} cases passed'}")
-    wrong = sum(map(bool, faults.values()))
     print(f"{target}: {len(due) - wrong} of {len(due)} snippets that were due passed")
     return 1 if wrong else 0
 
@@ -90,13 +97,13 @@ def _test(root: Path, name: str, file: Path) -> str:
     return f"pytest ended with status {run.returncode}" if run.returncode else ""
 
 
-def _unrecorded(
-    root: Path, name: str, run: str, entry: Entry | None, end: str
-) -> Entry:
-    """The entry of a snippet whose tests did not run to a good end."""
-    if entry:
-        return replace(entry, state="failed", failed=[end])
+def _entry(root: Path, name: str, run: str, seen: Entry | None, end: str) -> Entry:
+    """What was recorded; a failure where the tests did not run to a good end."""
+    if seen and (not end or seen.failed):
+        return seen
     failed = [end or "its tests did not run"]
+    if seen:
+        return replace(seen, state="failed", failed=failed)
     files = records.hashes(root, manifest.beside(root, name))
     return Entry(run, "failed", failed, 0, {}, {}, "", "", files)
 

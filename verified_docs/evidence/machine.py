@@ -64,11 +64,14 @@ def run_name(facts: Mapping[str, str]) -> str:
 def commit(root: Path) -> dict[str, str]:
     """The commit that runs, and whether files differ from it, as far as is known.
 
-    Without git, the variable COMMIT may tell. Records are written, so they may differ.
+    The variable COMMIT tells it where the tree is a copy without its own history.
+    Records are written, so they may differ.
     """
+    if told := os.environ.get("COMMIT"):
+        return {"commit": told}
     head = _output("git", "-C", str(root), "rev-parse", "HEAD")
     if not head:
-        return {"commit": os.environ.get("COMMIT", "unknown")}
+        return {"commit": "unknown"}
     status = ("status", "--porcelain", "--", ".", ":!records")
     changes = _output("git", "-C", str(root), *status)
     return {"commit": head, "dirty": "yes" if changes else "no"}

@@ -1,8 +1,10 @@
 """The badge of a code block: what is known of its file, and the details behind it."""
 
 from collections import Counter
+from collections.abc import Iterator
 from html import escape
 
+from verified_docs import layout
 from verified_docs.evidence.records import Entry
 from verified_docs.evidence.status import Run, Status
 from verified_docs.pages.figures import scientific
@@ -16,12 +18,13 @@ FACTS = {
     "triton": "Triton",
     "python": "Python",
     "date": "Date",
+    "commit": "Commit",
 }
 
 
 def kind(status: Status) -> str:
-    """The state, or "wrong" for a file that is wrong on purpose."""
-    return "wrong" if status.snippet.wrong else status.state
+    """The state in a word, or "wrong" for a file that is wrong on purpose."""
+    return "wrong" if status.snippet.wrong else status.state.partition(" ")[0]
 
 
 def label(status: Status) -> str:
@@ -49,11 +52,14 @@ def label(status: Status) -> str:
     }[status.state]
 
 
-def render(status: Status) -> str:
-    """The badge as a <details> element."""
-    runs = [_run(run) for run in status.runs]
-    if status.interpreter:
-        runs.append(_run(status.interpreter))
+def render(status: Status, base: str = "/", published: str = "") -> str:
+    """The badge as a <details> element.
+
+    `base` is the way to the root of the site. `published` is the commit whose run
+    publishes it, if one does: records of other commits were not made again.
+    """
+    tried = [*status.runs, *filter(None, [status.interpreter])]
+    runs = [_run(run, status.snippet.name, base, published) for run in tried]
     if status.untried:
         runs.append(f"<p>Not run on {escape(', '.join(status.untried))}.</p>")
     if not runs:
@@ -68,27 +74,49 @@ def render(status: Status) -> str:
     )
 
 
-def _run(run: Run) -> str:
-    name = run.gpu or INTERPRETER
+def _run(run: Run, snippet: str, base: str, published: str) -> str:
     facts = [(title, str(run.facts.get(key, ""))) for key, title in FACTS.items()]
+    if run.facts.get("dirty") == "yes":
+        facts.append(("Not committed then", "some files"))
     facts.append(("Cases passed", str(run.entry.cases)))
     items = "".join(
         f"<div><dt>{title}</dt><dd>{escape(value)}</dd></div>"
         for title, value in facts
         if value
     )
-    why = ", ".join(run.entry.failed or run.changed)
-    state = "" if run.fresh else f" ({run.state}: {why})".replace(": )", ")")
+    state = "" if run.fresh else f" ({run.state})"
+    entry = run.entry
     return (
-        f"<p><strong>{escape(name)}</strong>{escape(state)}</p><dl>{items}</dl>"
-        f"{errors_table(run.entry)}{skipped_list(run.entry)}"
+        f"<p><strong>{escape(run.gpu or INTERPRETER)}</strong>{state}</p>"
+        f"<dl>{items}</dl>{_list('Changed since:', run.changed)}"
+        f"{_list('Failed:', entry.failed)}{_errors(entry)}{_skipped(entry)}"
+        f"{_repeat(run, snippet, base)}{_again(run, published)}"
     )
 
 
-def errors_table(entry: Entry) -> str:
-    """Per dtype the largest error and its bound; empty if nothing was measured."""
-    if not entry.errors:
+def _repeat(run: Run, snippet: str, base: str) -> str:
+    """Where the record is, and the command that makes it again."""
+    commit = str(run.facts.get("commit", "unknown"))
+    checkout = "" if commit == "unknown" else f"git checkout {commit} &amp;&amp; "
+    command = f"{checkout}python -m pytest {escape(layout.test_file(snippet))}"
+    record = layout.verification_file(run.gpu)
+    link = f'<a href="{base}{record}">{record}</a>' if run.gpu else "of this machine"
+    return f"<p>Record: {link}. To repeat it: <code>{command}</code></p>"
+
+
+def _again(run: Run, published: str) -> str:
+    """Whether the run that publishes the site made this record, if one publishes it."""
+    if not (published and run.gpu):
         return ""
+    if run.facts.get("commit") == published:
+        return "<p>Made by the run that published this page.</p>"
+    return "<p>Made earlier: the run that published this page did not repeat it.</p>"
+
+
+def _errors(entry: Entry) -> str:
+    """Per dtype the largest error and its bound, or why nothing was measured."""
+    if not entry.errors:
+        return _list("No error is measured:", [entry.no_accuracy])
     rows = "".join(
         f'<tr><th scope="row">{escape(dtype)}</th><td>{scientific(found.error)}</td>'
         f"<td>{scientific(found.bound)}</td><td>{escape(found.case)}</td></tr>"
@@ -101,16 +129,19 @@ def errors_table(entry: Entry) -> str:
     )
 
 
-def skipped_list(entry: Entry) -> str:
+def _skipped(entry: Entry) -> str:
     """Why cases were skipped, and how many; empty if none were."""
-    if not entry.skipped:
-        return ""
-    reasons = Counter(entry.skipped.values())
-    items = "".join(
-        f"<li>{escape(reason)} ({count} case{'s' * (count > 1)})</li>"
-        for reason, count in reasons.items()
+    counts = Counter(entry.skipped.values())
+    return _list(
+        "Not tried there:",
+        [f"{why} ({n} case{'s' * (n > 1)})" for why, n in counts.items()],
     )
-    return f"<p>Not tried there:</p><ul>{items}</ul>"
+
+
+def _list(title: str, items: list[str]) -> str:
+    """The items below a title; empty if there are none."""
+    shown = "".join(f"<li>{escape(item)}</li>" for item in items)
+    return f"<p>{title}</p><ul>{shown}</ul>" if items else ""
 
 
 def summary(statuses: list[Status]) -> str:
@@ -131,18 +162,22 @@ def summary(statuses: list[Status]) -> str:
     return f'<span class="verified-summary">{"; ".join(parts)}</span>'
 
 
-def table(statuses: list[Status]) -> str:
+def table(statuses: list[Status], base: str = "/", published: str = "") -> str:
     """Every snippet in a table: its badge, and what each GPU showed or did not."""
-    gpus = list(dict.fromkeys(gpu for s in statuses for gpu in _column(s)))
+    tried = [run.gpu for status in statuses for run in status.runs]
+    untried = [gpu for status in statuses for gpu in status.untried]
+    gpus = list(dict.fromkeys([*tried, *untried]))
     heads = ["file", "state", *(gpus or ["any GPU"])]
     head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
     rows = ""
     for status in statuses:
-        column = _column(status)
-        cells = "".join(f"<td>{_cell(column.get(gpu))}</td>" for gpu in heads[2:])
+        cells = "".join(
+            f"<td>{'<br>'.join(_cell(status, gpu)) or 'not run'}</td>"
+            for gpu in heads[2:]
+        )
         rows += (
             f'<tr><th scope="row"><code>{escape(status.snippet.name)}</code></th>'
-            f"<td>{render(status)}</td>{cells}</tr>"
+            f"<td>{render(status, base, published)}</td>{cells}</tr>"
         )
     return (
         f'<div class="scroll"><table class="facts verification"><thead><tr>{head}</tr>'
@@ -150,21 +185,15 @@ def table(statuses: list[Status]) -> str:
     )
 
 
-def _column(status: Status) -> dict[str, Run | None]:
-    """What a row of the table says of each GPU, by its name."""
-    runs: dict[str, Run | None] = {run.gpu: run for run in status.runs}
-    return runs | dict.fromkeys(status.untried)
-
-
-def _cell(run: Run | None) -> str:
-    if run is None:
-        return "not run"
-    entry = run.entry
-    lines = [f"{entry.cases} cases passed" if run.fresh else str(run.state)]
-    if entry.skipped:
-        lines.append(f"{len(entry.skipped)} cases not tried")
-    lines += [
-        f"{escape(dtype)}: {scientific(found.error)} of {scientific(found.bound)}"
-        for dtype, found in entry.errors.items()
-    ]
-    return "<br>".join(lines)
+def _cell(status: Status, gpu: str) -> Iterator[str]:
+    """What a GPU showed, with each of the versions that ran there."""
+    runs = [run for run in status.runs if run.gpu == gpu]
+    for run in runs:
+        if len(runs) > 1:
+            yield f"PyTorch {escape(run.facts['torch'])}:"
+        yield f"{run.entry.cases} cases passed" if run.fresh else str(run.state)
+        if run.entry.skipped:
+            yield f"{len(run.entry.skipped)} cases not tried"
+        for dtype, found in run.entry.errors.items():
+            bound = scientific(found.bound)
+            yield f"{escape(dtype)}: {scientific(found.error)} of {bound}"

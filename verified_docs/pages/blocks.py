@@ -3,7 +3,8 @@
 Each function gets the site, the body of the fence and its options, and returns HTML.
 """
 
-import base64
+import ast
+import functools
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import PurePosixPath
@@ -11,7 +12,7 @@ from pathlib import PurePosixPath
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.snippets import Section, Snippet
-from verified_docs.pages import badges, diagrams, plots
+from verified_docs.pages import badges, diagrams, notebook, plots
 from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
 
@@ -35,16 +36,19 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     for name, span in section.marks.items():
         lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
         lines[span[-1]] += "</span>"
+    status = site.evidence.status(snippet.name)
     about = f"{snippet.name}, {section.name}" if section.name else snippet.name
-    copies = (
+    actions = (
         _copy("block", "Copy block", about),
         _copy("file", "Copy file", snippet.name),
+        _download(site, snippet),
+        f'<a href="{site.base}LICENSE.txt" aria-label="MIT License">MIT</a>',
     )
     return (
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
-        f'data-section="{section.name}"><figcaption>{_name(snippet, section)}'
-        f"{badges.render(site.evidence.status(snippet.name))}"
-        f"{_actions(*copies, _download(snippet))}"
+        f'data-section="{section.name}" data-search-exclude><figcaption>'
+        f"{_name(snippet, section)}{_part(snippet, section)}"
+        f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
         f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
     )
 
@@ -58,25 +62,24 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     old, new = (section.text for _, section in sides)
     if old == new:
         raise FenceError(f"{options['from']} and {options['to']} do not differ")
-    shown = {
-        sign: highlight(text, LANGUAGE, site.identifiers)
-        for sign, text in (("-", old), ("+", new), (" ", new))
-    }
+    before, after = (highlight(text, LANGUAGE, site.identifiers) for text in (old, new))
+    shown = {"-": before, "+": after, " ": after}
     tags = {"-": "del", "+": "ins", " ": "span"}
     lines: list[str] = []
+    count = {"-": 0, "+": 0, " ": 0}
     for hunk in snippets.hunks(old.split("\n")[:-1], new.split("\n")[:-1]):
         if lines:
             lines.append('<span class="diff-gap">@@\n</span>')
-        lines += [
-            f"<{tags[sign]}>{sign}{shown[sign][n]}</{tags[sign]}>"
-            for sign, _, n in hunk
-        ]
+        for sign, _, n in hunk:
+            lines.append(f"<{tags[sign]}>{sign}{shown[sign][n]}</{tags[sign]}>")
+            count[sign] += 1
     names = " to ".join(f"{_name(*side)}" for side in sides)
     about = f"difference from {options['from']} to {options['to']}"
     return (
         f'<figure class="snippet diff" data-from="{escape(options["from"])}" '
         f'data-to="{escape(options["to"])}" data-search-exclude><figcaption>'
         f'<span class="snippet-name">From {names}</span>'
+        f"<span>{_lines(count['-'])} removed, {_lines(count['+'])} added</span>"
         f"{_actions(_copy('block', 'Copy difference', about))}</figcaption>"
         f"{_code(lines, 'diff')}</figure>"
     )
@@ -105,6 +108,20 @@ def output(site: Site, body: str, options: Mapping[str, str]) -> str:
     )
 
 
+def cell(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """What the cell `id` of a notebook printed when the notebook last ran."""
+    _empty(body)
+    name, cell = options["notebook"], options["id"]
+    text, run = notebook.output(site.evidence.root / "docs" / name, cell)
+    return (
+        f'<figure class="snippet output" data-notebook="{escape(name)}" '
+        f'data-cell="{escape(cell)}"><figcaption>'
+        f'<span class="snippet-name">Output, with PyTorch {escape(run["torch"])} on a '
+        f"CPU, {escape(run['date'])}</span></figcaption>"
+        f"{_code([escape(text, quote=False)], 'text')}</figure>"
+    )
+
+
 def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The diagram in the file that the body names, relative to docs/assets."""
     name = body.strip()
@@ -127,18 +144,33 @@ def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:
 def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Every snippet, with what was and what was not tried on which GPU."""
     _empty(body)
-    return badges.table(
-        [site.evidence.status(name) for name in layout.names(site.evidence.root)]
+    names = layout.names(site.evidence.root)
+    statuses = [site.evidence.status(name) for name in names]
+    return badges.table(statuses, site.base, site.published)
+
+
+def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """A form that hashes a snippet in the browser and compares it with the records."""
+    _empty(body)
+    choices = "".join(
+        f"<option>{escape(name)}</option>" for name in layout.names(site.evidence.root)
+    )
+    return (
+        f'<form class="confirm" data-records="{" ".join(site.evidence.verification)}" '
+        'data-search-exclude><label for="confirm-snippet">File</label> '
+        f'<select id="confirm-snippet" name="snippet">{choices}</select> '
+        '<button name="check" disabled>Check</button>'
+        '<output for="confirm-snippet"></output></form>'
     )
 
 
-def plain(site: Site, body: str, language: str) -> str:
-    """Text that is no published code, such as commands to type."""
-    lines = highlight(body.rstrip("\n") + "\n", language)
+def console(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """Commands to type: the one kind of fence that holds text of its own."""
+    lines = highlight(body.rstrip("\n") + "\n", "console")
     return (
-        f'<figure class="snippet plain" data-language="{escape(language)}">'
-        f"{_actions(_copy('plain', 'Copy', language))}"
-        f"{_code(lines, language)}</figure>"
+        '<figure class="snippet plain" data-language="console">'
+        f"{_actions(_copy('plain', 'Copy', 'commands'))}"
+        f"{_code(lines, 'console')}</figure>"
     )
 
 
@@ -147,25 +179,25 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "python": (include, ()),
     "diff": (diff, ("from", "to")),
     "output": (output, ("from",)),
+    "cell": (cell, ("notebook", "id")),
     "svg": (svg, ()),
     "plot": (plot, ()),
     "measurements": (measurements, ()),
     "verification": (verification, ()),
+    "confirm": (confirm, ()),
+    "console": (console, ()),
 }
 
 
 def render(site: Site, language: str, body: str, options: Mapping[str, str]) -> str:
     """The HTML of a fence. Raises FenceError, or what its kind raises."""
-    known = [*FENCES, *site.languages]
-    if language not in known:
+    if language not in FENCES:
         what = f"a fence in {language!r}" if language else "a fence without a language"
-        raise FenceError(f"{what} is not published; the kinds are: {', '.join(known)}")
-    function, wanted = FENCES.get(language, (None, ()))
+        raise FenceError(f"{what} is not published; the kinds are: {', '.join(FENCES)}")
+    function, wanted = FENCES[language]
     if sorted(options) != sorted(wanted):
         given = " ".join(f'{key}="..."' for key in wanted) or "no options"
         raise FenceError(f"a {language} fence takes {given}, not {', '.join(options)}")
-    if function is None:
-        return plain(site, body, language)
     return function(site, body, options)
 
 
@@ -196,14 +228,34 @@ def _copy(action: str, text: str, about: str) -> str:
     )
 
 
-def _download(snippet: Snippet) -> str:
-    """A link that holds the file itself, byte for byte."""
-    file = PurePosixPath(snippet.name).name
-    data = base64.b64encode(snippet.data).decode("ascii")
+def _download(site: Site, snippet: Snippet) -> str:
+    """A link to the file, which is a file of the site."""
     return (
-        f'<a download="{escape(file)}" aria-label="Download {escape(snippet.name)}" '
-        f'href="data:text/x-python;charset=utf-8;base64,{data}">Download</a>'
+        f'<a download href="{site.base}{escape(layout.snippet_file(snippet.name))}" '
+        f'aria-label="Download {escape(snippet.name)}">Download</a>'
     )
+
+
+def _part(snippet: Snippet, section: Section) -> str:
+    """The function that the section cuts, if it does: the outermost."""
+    for node in ast.walk(_tree(snippet.data)):
+        if isinstance(node, ast.FunctionDef):
+            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+            last = node.end_lineno or first
+            whole = section.first <= first and last <= section.last
+            apart = last < section.first or section.last < first
+            if not (whole or apart):
+                return f"<span>a part of <code>{node.name}</code></span>"
+    return ""
+
+
+@functools.lru_cache(maxsize=8)  # A page shows several sections of one file.
+def _tree(data: bytes) -> ast.Module:
+    return ast.parse(data)
+
+
+def _lines(count: int) -> str:
+    return f"{count} line{'s' * (count != 1)}"
 
 
 def _code(lines: list[str], language: str) -> str:

@@ -1,20 +1,36 @@
-"""Figures in prose: quoted from a record, or stated by a source that is named."""
+"""Figures in prose: quoted from a record, or stated by a source that is named.
+
+The pages' small language is read here and nowhere else, by Python's shlex:
+
+    {measured: RECORD KEY FILTER=VALUE ... | FORMAT}    one measurement of a benchmark
+    {measured: RECORD /JSON/POINTER | FORMAT}           any other value of its record
+    {measured: error FILE DTYPE}, {measured: bound FILE DTYPE}
+    {measured: run FILE FACT}                           where the tests of a file ran
+    {stated: FIGURE | SOURCE}                           SOURCE names a cited work
+"""
 
 import re
 import shlex
 from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
+from xml.etree.ElementTree import Element
 
+from verified_docs import layout
 from verified_docs.evidence.status import Evidence
 
 NOT_YET = "not yet measured"
+BIBLIOGRAPHY = "reference/bibliography.md"
 TIMES = "\N{MULTIPLICATION SIGN}"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class FigureError(ValueError):
     """A figure that cannot be quoted as it is written, with the reason."""
+
+
+class Absent(FigureError):
+    """A figure that a record does not have."""
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -60,6 +76,19 @@ FORMATS: dict[str, Callable[[float], str]] = {
     "count": lambda value: f"{value:,.0f}",
     "x": lambda value: f"{significant(value)}{TIMES}",
 }
+# Which formats fit a key, by how it is called; what no line fits has no unit.
+FITTING = {
+    re.compile(pattern): formats
+    for pattern, formats in {
+        r"fraction_of_\w+": ("percent",),
+        r"times_\w+": ("x",),
+        r"bytes_per_second|copy": ("TB/s", "GB/s"),
+        r"flops_per_second|matmul": ("TFLOP/s",),
+        r"(\w+_)?seconds": ("ms", "us"),
+        r"(\w+_)?bytes": ("bytes", "count"),
+        r"error|bound": ("sci",),
+    }.items()
+}
 
 
 def render(value: Any, form: str = "") -> str:
@@ -75,59 +104,133 @@ def render(value: Any, form: str = "") -> str:
     return FORMATS[form](value)
 
 
+def unit(path: str, form: str) -> str:
+    """The format in which the key at the end of a path is shown: `form`, if it fits.
+
+    A key that has one format only needs not name it. Raises FigureError.
+    """
+    render(0, form)
+    key = next((k for k in reversed(path.split("/")) if k != "median"), "")
+    fitting = next((f for p, f in FITTING.items() if p.fullmatch(key)), ("count", ""))
+    if form in fitting:
+        return form
+    if form or len(fitting) > 1:
+        shown = " or ".join(name for name in fitting if name)
+        raise FigureError(
+            f"{key} is shown as {shown}, not as {form or 'a bare number'}"
+        )
+    return fitting[0]
+
+
 def measured(evidence: Evidence, text: str) -> str:
     """The HTML of {measured: text}. Raises FigureError and RecordError."""
     query, _, form = (part.strip() for part in text.partition("|"))
-    name, *rest = shlex.split(query) or [""]
-    if not rest:
+    words = shlex.split(query)
+    if len(words) < 2:
         raise FigureError("it names a record and what to take from it")
-    what, *filters = rest
-    if form:
-        render(0, form)
-    record = evidence.data(name)
-    if record is None:
-        return unmeasured()
-    if what.startswith("/"):
-        value, stale = pointer(record, what), _stale_pointer(evidence, name, what)
-        key = what
+    name, what, *filters = words
+    if name in ("error", "bound", "run"):
+        form = unit(name, form)
+        found = _verified(evidence, *words)
     else:
-        where = dict(_pair(item) for item in filters)
-        found = select(record, where, what.partition("/")[0])
-        if len(found) > 1:
-            raise FigureError(f"{len(found)} measurements match; say more")
-        value = field(found[0], what) if found else None
-        stale = bool(found) and stale_measurement(
-            evidence, name, str(found[0].get("kernel"))
-        )
-        key = f"{what} {' '.join(filters)}"
-    if value is None:
+        form = unit(what, form)
+        try:
+            found = _quoted(evidence, name, what, filters)
+        except Absent:
+            if not outdated(evidence, name):
+                raise
+            found = None
+    if found is None:
         return unmeasured()
-    shown = render(value, form)
+    value, stale = found
+    mark = " (stale)" if stale else ""
     gpu = evidence.gpu_name(evidence.quoted)
-    source = f"records/{evidence.quoted}/{name}.json {key}".strip()
     return (
         f'<data class="measured{" stale" if stale else ""}" '
-        f'value="{escape(str(value))}" data-source="{escape(source)}" '
-        f'title="Measured on {escape(gpu)}">{escape(shown)}'
-        f"{' (stale)' if stale else ''}</data>"
+        f'value="{escape(str(value))}" title="Measured on {escape(gpu)}">'
+        f"{escape(render(value, form))}{mark}</data>"
     )
 
 
-def stated(text: str) -> str:
-    """The HTML of {stated: figure | source}. Raises FigureError."""
+def outdated(evidence: Evidence, name: str) -> bool:
+    """Whether a benchmark changed since its record, which may lack what is new."""
+    benchmark = evidence.benchmark(name)
+    return benchmark is not None and bool(benchmark.stale(evidence.root))
+
+
+def _quoted(
+    evidence: Evidence, name: str, what: str, filters: list[str]
+) -> tuple[Any, bool] | None:
+    """What a benchmark's record has, and whether it is stale."""
+    if what.startswith("/"):
+        record = _record(evidence, name)
+        return None if record is None else (pointer(record, what), False)
+    where = dict(map(_pair, filters))
+    found = select(evidence, name, where, what.partition("/")[0])
+    if len(found) > 1:
+        raise FigureError(f"{len(found)} measurements match; say more")
+    if not found:
+        return None
+    value = pointer(found[0], f"/{what}")
+    return value, stale(evidence, name, str(found[0].get("kernel")))
+
+
+def _verified(
+    evidence: Evidence, kind: str, file: str, *rest: str
+) -> tuple[Any, bool] | None:
+    """What the tests of a file showed on the quoted GPU, and whether it is stale."""
+    if len(rest) != 1:
+        what = "FACT, such as torch" if kind == "run" else "DTYPE"
+        raise FigureError(f"it is written {{measured: {kind} FILE {what}}}")
+    evidence.status(file)  # Raises SnippetError where there is no such file.
+    run = evidence.quote(file)
+    if run is None:
+        return None
+    if kind == "run":
+        facts = run.facts
+    else:
+        facts = {key: getattr(e, kind) for key, e in run.entry.errors.items()}
+    if rest[0] not in facts:
+        known = ", ".join(facts) or "none"
+        raise FigureError(f"{file} has no {kind} of {rest[0]!r}; there are: {known}")
+    return facts[rest[0]], not run.fresh
+
+
+def stated(text: str, entries: Mapping[str, str]) -> Element:
+    """The link of {stated: figure | source}. Raises FigureError.
+
+    `entries` are those of the bibliography: the anchor of each by its title, which the
+    source has to contain.
+    """
     figure, _, source = (part.strip() for part in text.rpartition("|"))
     if not figure or not source:
         raise FigureError("it is written {stated: figure | source}")
-    return f'<span class="stated" title="{escape(source)}">{escape(figure)}</span>'
+    entry = max((e for e in entries if e in source), key=len, default=None)
+    if entry is None:
+        raise FigureError(f"{source!r} names no entry of {BIBLIOGRAPHY}")
+    link = Element("a", {"class": "stated", "title": source})
+    link.set("href", f"/{BIBLIOGRAPHY}#{entries[entry]}")
+    link.text = figure
+    return link
 
 
 def unmeasured() -> str:
-    """What stands where a record has no figure yet."""
+    """What stands where there is no record yet."""
     return f'<span class="unmeasured">{NOT_YET}</span>'
 
 
+def _record(evidence: Evidence, name: str) -> Mapping[str, Any] | None:
+    """The record of a benchmark, None before the first run. Raises FigureError."""
+    record = evidence.data(name)
+    parts = layout.parts(evidence.root)
+    if record is None and name not in parts:
+        known = ", ".join(parts)
+        raise FigureError(f"there is no record {name!r}; there may be: {known}")
+    return record
+
+
 def pointer(record: Mapping[str, Any], path: str) -> Any:
-    """What the JSON pointer leads to, or None where it leads nowhere."""
+    """What the JSON pointer leads to. Raises FigureError."""
     found: Any = record
     for part in path.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
@@ -136,66 +239,68 @@ def pointer(record: Mapping[str, Any], path: str) -> Any:
         elif isinstance(found, dict) and key in found:
             found = found[key]
         else:
-            return None
+            raise Absent(f"the record has nothing at {path!r}")
     if isinstance(found, dict | list):
         raise FigureError(f"{path} leads to several figures, not to one")
     return found
 
 
 def select(
-    record: Mapping[str, Any], where: Mapping[str, Any], *keys: str
+    evidence: Evidence, name: str, where: Mapping[str, Any], *keys: str
 ) -> list[dict[str, Any]]:
-    """The measurements that match and have all keys.
+    """The measurements of a record that match and have all keys.
 
-    They lie in the record's list `measurements`, or in the one that `part` names. A
-    list that is not there is not yet measured. Raises FigureError for a key that no
-    measurement has.
+    They lie in the record's list `measurements`, or in the one that `part` names. There
+    are none before the first run of the benchmark, nor of a snippet that is newer than
+    it. Whatever else is not there is misspelt. Raises FigureError.
     """
+    record = _record(evidence, name)
+    if record is None:
+        return []
     where = dict(where)
     part = str(where.pop("part", "measurements"))
-    measurements = record.get(part, [])
+    measurements = record.get(part)
     if not isinstance(measurements, list):
-        raise FigureError(f"{part!r} is no list of measurements")
+        lists = ", ".join(key for key, value in record.items() if type(value) is list)
+        raise Absent(f"{part!r} is no list of measurements; there are: {lists}")
     known = {key for measurement in measurements for key in measurement}
     for key in (*where, *keys):
         if measurements and key not in known:
-            raise FigureError(
+            raise Absent(
                 f"no measurement has {key!r}; they have: {', '.join(sorted(known))}"
             )
-    return [
+    found = [
         measurement
         for measurement in measurements
         if all(_text(measurement.get(key)) == _text(where[key]) for key in where)
         and all(measurement.get(key) is not None for key in keys)
     ]
+    kernel = str(where.get("kernel", ""))
+    if not found and (not kernel or known_kernel(evidence, measurements, kernel)):
+        wanted = " ".join(f"{key}={value}" for key, value in where.items())
+        raise Absent(f"{name} has no measurement with {wanted or keys}")
+    return found
 
 
-def field(measurement: Mapping[str, Any], path: str) -> Any:
-    """The figure of a measurement: "seconds", or further in "launches/0/registers".
+def known_kernel(
+    evidence: Evidence, measurements: list[dict[str, Any]], kernel: str
+) -> bool:
+    """Whether a kernel is among the measurements; a new snippet is not yet.
 
-    Raises FigureError where the measurement has none.
+    Raises FigureError where it is neither.
     """
-    value = pointer(measurement, f"/{path}")
-    if value is None:
-        raise FigureError(f"the measurement has nothing at {path!r}")
-    return value
+    timed = sorted({str(item.get("kernel")) for item in measurements})
+    if kernel not in timed and kernel not in layout.names(evidence.root):
+        raise Absent(f"there is no kernel {kernel!r}; timed are: {', '.join(timed)}")
+    return kernel in timed
 
 
-def stale_measurement(evidence: Evidence, name: str, kernel: str) -> bool:
+def stale(evidence: Evidence, name: str, kernel: str) -> bool:
     """Whether the measured kernel is a file that has changed since."""
     benchmark = evidence.benchmark(name)
     return benchmark is not None and f"snippets/{kernel}" in benchmark.stale(
         evidence.root
     )
-
-
-def _stale_pointer(evidence: Evidence, name: str, path: str) -> bool:
-    match = re.match(r"/snippets/([^/]+)/", path)
-    if name != "verification" or not match:
-        return False
-    snippet = match[1].replace("~1", "/").replace("~0", "~")
-    run = evidence.quote(snippet)
-    return run is not None and not run.fresh
 
 
 def _text(value: Any) -> str:

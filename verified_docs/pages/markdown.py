@@ -7,22 +7,20 @@ no snippet fails the build, in whatever list, tab, admonition or quote it stands
 import functools
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.extensions import Extension
+from markdown.extensions.toc import slugify
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
-from markdown.treeprocessors import Treeprocessor
 from pymdownx.superfences import SuperFencesCodeExtension
 
-from verified_docs import layout
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import badges, blocks, figures
+from verified_docs.pages import figures, inputs
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.math import Tex, TexTreeprocessor
 from verified_docs.pages.site import Site
@@ -40,8 +38,8 @@ class VerifiedDocs(Extension):
         self.config = {
             "root": [".", "the repository; everything else has its place below it"],
             "gpu": ["", "the folder in records/ whose figures the prose quotes"],
+            "published": ["", "the commit whose run publishes the site"],
             "katex": ["node_modules/katex", "the npm package, relative to the root"],
-            "languages": [["console", "markdown"], "fences that hold their own text"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
         }
         super().__init__(**options)
@@ -50,31 +48,28 @@ class VerifiedDocs(Extension):
         """Register everything. Raises ValueError for options that contradict."""
         root = Path(os.fspath(self.getConfig("root")))
         macros, identifiers = tensors(self.getConfig("tensors"))
-        self.site = Site(
-            Evidence(root, self.getConfig("gpu")),
-            self.getConfig("languages"),
-            identifiers,
-        )
+        evidence = Evidence(root, self.getConfig("gpu"))
+        self.site = Site(evidence, self.getConfig("published"), identifiers)
         self.superfences = superfences(md)
         self.superfences.extend_super_fences(
             "*", functools.partial(render_fence, self.site), keep_options, None
         )
-        tex = Tex(root / self.getConfig("katex"), macros)
+        self.tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
         md.preprocessors.register(Before(md, self), "verified-before", 26)
-        md.preprocessors.register(After(md, self.site), "verified-after", 24)
+        md.preprocessors.register(After(md), "verified-after", 24)
         # After code spans (190), before TeX would see a $ and backslashes escape.
         inline = Directive(DIRECTIVE, md, self.site)
         md.inlinePatterns.register(inline, "verified-directive", 189.95)
-        md.treeprocessors.register(
-            NoIndentedCode(md, self.site), "verified-indented", 31
-        )
+        md.treeprocessors.register(NoIndentedCode(md), "verified-indented", 31)
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
         md.treeprocessors.register(Steps(md), "verified-steps", 9)
-        md.treeprocessors.register(Tables(md), "verified-tables", 8)
-        formulas = TexTreeprocessor(md, tex, self.site)
+        formulas = TexTreeprocessor(md, self.tex)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
+        source = inputs.Source(md)
+        md.preprocessors.register(source, "verified-source", 1000)
+        md.postprocessors.register(inputs.Stamp(md, source), "verified-stamp", -1)
 
     def reset(self) -> None:
         """Start a new page."""
@@ -123,15 +118,22 @@ def render_fence(
 ) -> str:
     """A formatter for superfences. Raises PageError."""
     try:
-        return blocks.render(site, language or "", src, options)
+        return inputs.fence(site, language or "", src, options)
     except Exception as error:
-        head = (language or "", *map(str, options.values()))
-        where = site.at(head, (src.split("\n")[0].strip(),))
-        raise PageError(f"{where}```{language or ''}: {error}") from error
+        head = " ".join([language or "", *map(str, options.values())])
+        raise PageError(f"```{head}, {src.strip()[:60]!r}: {error}") from error
+
+
+def base(md: Markdown) -> str:
+    """The way from the page to the root of the site, if the builder is MkDocs."""
+    if "relpath" not in md.treeprocessors:
+        return "/"
+    url = md.treeprocessors["relpath"].file.url  # type: ignore[attr-defined]
+    return "../" * url.removeprefix("./").count("/") or "./"
 
 
 class Before(Preprocessor):
-    """Checks that fences are ours, and keeps the page as it was typed."""
+    """Checks that fences are ours, and learns where the page is."""
 
     def __init__(self, md: Markdown, extension: VerifiedDocs) -> None:
         super().__init__(md)
@@ -145,16 +147,12 @@ class Before(Preprocessor):
                 "another extension took the fences: verified_docs.pages.markdown loads "
                 "pymdownx.superfences itself; leave it and fenced_code out"
             )
-        self.extension.site.lines = tuple(lines)
+        self.extension.site.base = base(self.md)
         return lines
 
 
 class After(Preprocessor):
     """Refuses what looks like a fence and was not; hides pipes from tables."""
-
-    def __init__(self, md: Markdown, site: Site) -> None:
-        super().__init__(md)
-        self.site = site
 
     def run(self, lines: list[str]) -> list[str]:
         """Raises PageError."""
@@ -162,7 +160,7 @@ class After(Preprocessor):
             match = FENCE.match(line)
             if match and match[1][0] not in line[match.end() :]:
                 raise PageError(
-                    f"{self.site.at((line.strip(),))}{line.strip()!r} opens no fence: "
+                    f"{line.strip()!r} opens no fence: "
                     "close it, write its options as "
                     'key="value", and put it on a line of its own'
                 )
@@ -170,24 +168,6 @@ class After(Preprocessor):
             re.sub(DIRECTIVE, lambda found: found[0].replace("|", PIPE), line)
             for line in lines
         ]
-
-
-class Tables(Treeprocessor):
-    """Puts each table into a box of its own.
-
-    Material's script moves a table into one that scrolls. Beside the rest of the page,
-    that would make the browser style all that follows once more.
-    """
-
-    def run(self, root: Element) -> None:
-        """Change the tables' parents in place."""
-        for parent in list(root.iter()):
-            for place, table in enumerate(parent):
-                if table.tag == "table":
-                    box = Element("div")
-                    box.append(table)
-                    box.tail, table.tail = table.tail, None
-                    parent[place] = box
 
 
 class Pipes(Postprocessor):
@@ -207,27 +187,24 @@ class Directive(InlineProcessor):
 
     def handleMatch(  # type: ignore[override]
         self, m: re.Match[str], data: str
-    ) -> tuple[str, int, int]:
+    ) -> tuple[str | Element, int, int]:
         """Replace a directive. Raises PageError."""
         kind, text = m[1], m[2].replace(PIPE, "|").strip()
-        kinds: dict[str, Callable[[str], str]] = {
-            "measured": functools.partial(figures.measured, self.site.evidence),
-            "stated": figures.stated,
-            "verified": self._verified,
-        }
         try:
-            html = kinds[kind](text)
+            if kind == "stated":
+                return figures.stated(text, self.entries), m.start(0), m.end(0)
+            html = inputs.directive(self.site, kind, text)
         except Exception as error:
-            where = self.site.at((m[0].replace(PIPE, "|"),))
-            raise PageError(f"{where}{{{kind}: {text}}}: {error}") from error
+            raise PageError(f"{{{kind}: {text}}}: {error}") from error
         return self.md.htmlStash.store(html), m.start(0), m.end(0)
 
-    def _verified(self, text: str) -> str:
-        if text != "summary":
-            raise ValueError("it is written {verified: summary}")
-        evidence = self.site.evidence
-        names = layout.names(evidence.root)
-        return badges.summary([evidence.status(name) for name in names])
+    @functools.cached_property
+    def entries(self) -> dict[str, str]:
+        """The anchors of the bibliography's entries, by their titles."""
+        path = self.site.evidence.root / "docs" / figures.BIBLIOGRAPHY
+        text = path.read_text(encoding="utf-8") if path.is_file() else ""
+        titles = re.findall(r"^### (.+?)\s*$", text, re.MULTILINE)
+        return {title: slugify(title, "-") for title in titles}
 
 
 def makeExtension(**options: Any) -> VerifiedDocs:

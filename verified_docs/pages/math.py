@@ -12,7 +12,6 @@ from markdown.treeprocessors import Treeprocessor
 from py_mini_racer import JSEvalException, MiniRacer
 
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.site import Site
 
 RENDER = """
 (formula, display, macros) => katex.renderToString(formula, {
@@ -30,11 +29,6 @@ RENDER = """
 """
 # What stays on the line of the formula before it: a comma, or the end of a word.
 CLOSING = re.compile(r"[,.;:!?)\]\u2019\u201d\u2026-]+|\w{1,4}\b")
-# How far a part of a formula reaches above and below its line, in its own ems.
-STRUT = re.compile(
-    r'class="katex-strut" style="height:([\d.]+)em;(?:vertical-align:-([\d.]+))?'
-)
-LINE = 1.2  # ems, of KaTeX's stylesheet
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
@@ -80,10 +74,9 @@ def _render(katex: Path, macros: str, formula: str, display: bool) -> str:
 class TexTreeprocessor(Treeprocessor):
     """Replaces what pymdownx.arithmatex (generic) found by rendered formulas."""
 
-    def __init__(self, md: Markdown, tex: Tex, site: Site) -> None:
+    def __init__(self, md: Markdown, tex: Tex) -> None:
         super().__init__(md)
         self.tex = tex
-        self.site = site
 
     def run(self, root: Element) -> None:
         """Render every formula. Raises TexError, also for one inside a heading."""
@@ -92,8 +85,7 @@ class TexTreeprocessor(Treeprocessor):
             if heading.tag in HEADINGS and formula is not None:
                 text = "".join(heading.itertext()).strip()
                 raise TexError(
-                    f"{self._where(_source(formula))}TeX in the heading {text!r}: "
-                    "a table of contents cannot show it"
+                    f"TeX in the heading {text!r}: a table of contents cannot show it"
                 )
         for element in root.iter():
             if _is_math(element):
@@ -102,10 +94,7 @@ class TexTreeprocessor(Treeprocessor):
     def _replace(self, element: Element) -> None:
         display = element.tag == "div"
         formula = _source(element)
-        try:
-            html = self.tex.render(formula, display)
-        except TexError as error:
-            raise TexError(f"{self._where(formula)}{error}") from None
+        html = self.tex.render(formula, display)
         tail = element.tail or ""
         closing = CLOSING.match(tail)
         element.clear()
@@ -118,24 +107,8 @@ class TexTreeprocessor(Treeprocessor):
         element.tag = "div" if display else "var"
         element.set("class", "math")
         element.set("data-search-exclude", "")
-        if display:
-            element.set("style", f"--height: {height(html):g}")
         element.text = self.md.htmlStash.store(html)
         element.tail = tail
-
-    def _where(self, formula: str) -> str:
-        """The place of a formula in its file."""
-        first = formula.strip().split("\n")[0].strip()
-        opened = (self.site.at((mark + first,)) for mark in ("$", "\\(", "\\["))
-        below = (self.site.at((mark,), (first,)) for mark in ("$$", "\\["))
-        return next(filter(None, (*opened, *below)), "")
-
-
-def height(html: str) -> float:
-    """Of a display formula, in its own ems: a browser need not lay it out to know."""
-    struts = [(float(total), float(d or 0)) for total, d in STRUT.findall(html)]
-    above, below = max(h - d for h, d in struts), max(d for _, d in struts)
-    return max(LINE, round(above + below, 4))
 
 
 def _source(element: Element) -> str:

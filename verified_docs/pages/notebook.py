@@ -1,125 +1,43 @@
-"""Notebook pages, executed by mkdocs-jupyter and shown like any other page.
+"""Notebook pages: cells are sections of snippets, outputs are those of the last run.
 
-mkdocs-jupyter runs the cells. The HTML it leaves brings half a megabyte of styles, a
-script from another host, Markdown that has not met the site's extensions, and code
-without badges. This MkDocs hook keeps the outputs and composes the page again from the
-cells: Markdown as it stands, code as an include of the section that the cell's metadata
-names, `{"snippet": "softmax/numerics.py:errors"}`. MkDocs then renders it as a page.
+The Markdown of such a page is its text as it stands, its code as an include of the
+section that the cell's metadata names, `{"snippet": "softmax/numerics.py:errors"}`, and
+what the cell printed as a fence. So it is rendered like any other page, and building
+it runs nothing.
 
-A builder that ignores hooks shows mkdocs-jupyter's own HTML, which the check refuses.
+`python -m verified_docs.pages.notebook NOTEBOOK` copies the sections into the cells,
+runs them, and stores what they print with a hash over both.
 """
 
+import hashlib
 import json
-import re
+import platform
 import sys
-from collections.abc import Container, Iterable
-from html import escape
-from itertools import groupby
+from collections.abc import Iterator
+from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from bs4 import BeautifulSoup, Tag
-from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.exceptions import PluginError
-from mkdocs.structure.files import Files
-from mkdocs.structure.pages import Page
-
 from verified_docs.code import snippets
 from verified_docs.pages import sources
-from verified_docs.pages.sources import SourceError
 
-TEXT = "text/plain"
+COMMAND = "python -m verified_docs.pages.notebook"
 
 
 class NotebookError(ValueError):
-    """A notebook that cannot be published, with the id of the cell and the reason."""
-
-    def __init__(self, cell: str, reason: str) -> None:
-        super().__init__(f"cell {cell!r}: {reason}")
-        self.cell = cell
+    """A notebook that cannot be published, with the reason."""
 
 
-def on_page_read_source(*, page: Page, config: MkDocsConfig) -> None:
-    """MkDocs event: of a file that cannot be read, tell the line."""
-    path = Path(page.file.abs_src_path or "")
-    try:
-        if path.suffix == ".ipynb":
-            sources.notebook(path)
-        elif path.is_file():
-            sources.read(path)
-    except SourceError as error:
-        raise PluginError(str(error)) from None
-
-
-def on_page_content(
-    html: str, *, page: Page, config: MkDocsConfig, files: Files
-) -> str:
-    """MkDocs event: replace the HTML that mkdocs-jupyter made of a notebook."""
-    path = Path(page.file.abs_src_path or "")
-    if path.suffix != ".ipynb":
-        return html
-    folder = Path(config.config_file_path).parent
-    try:
-        notebook = sources.notebook(path)
-        shown = outputs(html)
-        page.markdown = compose(notebook, folder, shown)
-    except NotebookError as error:
-        line = sources.line_of_cell(path, error.cell)
-        raise PluginError(f"{path}:{line}: {error}") from error
-    page.meta.update(notebook["metadata"].get("page", {}))
-    Page.render(page, config, files)  # The instance's own method is mkdocs-jupyter's.
-    return re.sub(
-        placeholder(r"([\w-]+)"), lambda match: shown[match[1]], page.content or ""
-    )
-
-
-def placeholder(cell: str) -> str:
-    """What stands in the Markdown where the output of the cell with this id belongs."""
-    return f'<div class="cell-output" data-cell="{cell}"></div>'
-
-
-def outputs(html: str) -> dict[str, str]:
-    """The output of each code cell by its id, as HTML, from mkdocs-jupyter's page.
-
-    Text is preformatted, HTML and SVG are as the cell displayed them; cells without
-    output are left out. Raises NotebookError if a cell wrote to standard error.
-    """
-    found = {}
-    for cell in BeautifulSoup(html, "html.parser").select(".jp-CodeCell[id]"):
-        name = str(cell["id"]).removeprefix("cell-id=")
-        parts = cell.select(".jp-OutputArea-output")
-        for part in parts:
-            if part["data-mime-type"] == "application/vnd.jupyter.stderr":
-                reason = f"it wrote to standard error: {part.get_text().strip()}"
-                raise NotebookError(name, reason)
-        if parts:
-            found[name] = f'<div class="cell-output">\n{_show(parts)}\n</div>'
-    return found
-
-
-def _show(parts: Iterable[Tag]) -> str:
-    """Neighbouring texts in one block: a cell may print in several messages."""
-    shown = []
-    for text, group in groupby(parts, lambda part: part["data-mime-type"] == TEXT):
-        if not text:
-            shown += [part.decode_contents().strip() for part in group]
-            continue
-        lines = "".join(part.get_text().strip("\n") + "\n" for part in group)
-        shown.append(
-            '<figure class="snippet output"><figcaption><span class="snippet-name">'
-            "Output, computed when this page was built</span></figcaption>"
-            '<div class="highlight"><pre><code class="language-text">'
-            f"{escape(lines, quote=False)}</code></pre></div></figure>"
-        )
-    return "\n".join(shown)
-
-
-def compose(notebook: dict[str, Any], folder: Path, shown: Container[str]) -> str:
-    """The Markdown of the page, with a placeholder for each output that is shown.
+def compose(path: Path, root: Path) -> str:
+    """The Markdown of the page.
 
     Raises NotebookError where a code cell is not the section that it names.
     """
-    blocks = []
+    notebook = sources.notebook(path)
+    name = path.relative_to(root / "docs").as_posix()
+    # JSON is YAML, too.
+    blocks = [f"---\n{json.dumps(notebook['metadata'].get('page', {}))}\n---"]
     for cell in notebook["cells"]:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
@@ -127,49 +45,77 @@ def compose(notebook: dict[str, Any], folder: Path, shown: Container[str]) -> st
         elif cell["cell_type"] == "code":
             reference = cell["metadata"].get("snippet")
             if not reference:
-                reason = 'its metadata has no "snippet", such as "softmax/safe.py:demo"'
-                raise NotebookError(cell["id"], reason)
-            try:
-                wanted = text(folder, reference)
-            except snippets.SnippetError as error:
-                raise NotebookError(cell["id"], str(error)) from error
-            if source.rstrip("\n") != wanted:
-                reason = (
-                    f"it differs from {reference}, which "
-                    "python -m verified_docs.pages.notebook NOTEBOOK copies into it"
+                raise NotebookError(
+                    f"{path}: cell {cell['id']!r}: its metadata has no "
+                    '"snippet", such as "softmax/safe.py:demo"'
                 )
-                raise NotebookError(cell["id"], reason)
+            if source != text(root, reference):
+                raise NotebookError(
+                    f"{path}: cell {cell['id']!r}: it differs from {reference}, "
+                    f"which `{COMMAND} {path}` copies into it"
+                )
             blocks.append(f'```python\n--8<-- "{reference}"\n```')
-            if cell["id"] in shown:
-                blocks.append(placeholder(cell["id"]))
+            if cell["outputs"]:
+                blocks.append(f'```cell notebook="{name}" id="{cell["id"]}"\n```')
     return "\n\n".join(blocks)
 
 
-def text(folder: Path, reference: str) -> str:
-    """The section without its last line end, as a notebook keeps a cell."""
-    return snippets.resolve(folder, reference)[1].text.rstrip("\n")
+def output(path: Path, cell: str) -> tuple[str, dict[str, str]]:
+    """What the cell printed, and the facts of that run.
 
-
-def refresh(path: Path, folder: Path) -> bool:
-    """Copy each section into the cell that names it. True if the notebook changed.
-
-    Raises OSError, SourceError and SnippetError, and then leaves the file as it was.
+    Raises NotebookError unless the outputs are those of the cells as they are now.
     """
     notebook = sources.notebook(path)
-    old = path.read_text(encoding="utf-8")
+    run = notebook["metadata"].get("run", {})
+    printed = {name: text for name, _, text in cells(notebook)}
+    if run.get("sha256") != digest(notebook):
+        raise NotebookError(f"{path}: it changed since it ran: `{COMMAND} {path}`")
+    if cell not in printed:
+        raise NotebookError(f"{path}: there is no code cell {cell!r}")
+    return printed[cell], run
+
+
+def cells(notebook: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Each code cell: its id, its code and what it printed. Raises NotebookError."""
     for cell in notebook["cells"]:
-        if reference := cell["metadata"].get("snippet"):
-            cell["source"] = text(folder, reference).splitlines(keepends=True)
-    new = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
-    if new != old:
-        path.write_text(new, encoding="utf-8")
-    return new != old
+        if cell["cell_type"] != "code":
+            continue
+        for part in cell["outputs"]:
+            if (part["output_type"], part.get("name")) != ("stream", "stdout"):
+                raise NotebookError(f"cell {cell['id']!r} does more than print: {part}")
+        printed = "".join("".join(part["text"]) for part in cell["outputs"])
+        yield cell["id"], "".join(cell["source"]), printed
+
+
+def digest(notebook: dict[str, Any]) -> str:
+    """A hash over the code cells and what they printed."""
+    return hashlib.sha256(json.dumps(list(cells(notebook))).encode()).hexdigest()
+
+
+def text(root: Path, reference: str) -> str:
+    """The section without its last line end, as a notebook keeps a cell."""
+    return snippets.resolve(root, reference)[1].text.rstrip("\n")
+
+
+def run(path: Path, root: Path) -> None:
+    """Copy each section into the cell that names it, and run the notebook."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    for cell in notebook.cells:
+        if reference := cell.metadata.get("snippet"):
+            cell.source = text(root, reference)
+    NotebookClient(notebook, record_timing=False, coalesce_streams=True).execute()
+    notebook.metadata["run"] = {
+        "date": str(date.today()),
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "sha256": digest(notebook),
+    }
+    nbformat.write(notebook, path)  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":
     for argument in sys.argv[1:]:
-        try:
-            changed = refresh(Path(argument), Path())
-        except (OSError, SourceError, snippets.SnippetError) as error:
-            sys.exit(str(error))
-        print(f"{argument}: {'refreshed' if changed else 'already fresh'}")
+        run(Path(argument), Path())

@@ -17,11 +17,15 @@ from verified_docs.pages.drawing import (
     number,
 )
 from verified_docs.pages.figures import (
+    Absent,
     FigureError,
+    known_kernel,
+    outdated,
     pointer,
     render,
     select,
-    stale_measurement,
+    stale,
+    unit,
     unmeasured,
 )
 
@@ -52,26 +56,43 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
 def grid(
     evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
 ) -> Grid | None:
-    """What the record has for the options; None if nothing. Raises FigureError.
+    """What the record has; None if that is nothing yet. Raises FigureError."""
+    try:
+        return _grid(evidence, options, row, column, value)
+    except Absent:
+        if outdated(evidence, options["record"]):
+            return None
+        raise
+
+
+def _grid(
+    evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
+) -> Grid | None:
+    """What the record has for the options; None before there is one.
 
     Measurements lie in the record's list `measurements`, or in the one named `part`.
     With the option `best: kernel`, a cell has the largest value of several kernels.
+    Raises FigureError.
     """
-    record = evidence.data(options["record"])
+    name = options["record"]
     where = dict(options.get("where") or {})
     if "part" in options:
         where["part"] = options["part"]
     best = options.get("best")
     keys = [row, column, value, *([best] if best else [])]
-    found = select(record, where, *keys) if record else []
-    only = [str(name) for name in options.get("only") or ()]
+    found = select(evidence, name, where, *keys)
+    only = [str(each) for each in options.get("only") or ()]
+    if best or row == "kernel":
+        only = [
+            each for each in only if not found or known_kernel(evidence, found, each)
+        ]
     names: dict[tuple[str, Any], str] = {}
     if best:
         found = _best([item for item in found if str(item[best]) in only], *keys[:3])
         names = {(str(item[row]), item[column]): str(item[best]) for item in found}
         only = []
     rows = list(dict.fromkeys(str(item[row]) for item in found))
-    rows = [name for name in only or rows if name in rows]
+    rows = [each for each in only or rows if each in rows]
     values: dict[tuple[str, Any], float] = {}
     for item in found:
         key = (str(item[row]), item[column])
@@ -86,12 +107,8 @@ def grid(
     if not values:
         return None
     columns = sorted({column for _, column in values})
-    stale = {
-        name
-        for name in {*rows, *names.values()}
-        if stale_measurement(evidence, options["record"], name)
-    }
-    return Grid(rows, columns, values, stale, names)
+    changed = {k for k in {*rows, *names.values()} if stale(evidence, name, k)}
+    return Grid(rows, columns, values, changed, names)
 
 
 def _best(
@@ -112,8 +129,7 @@ def table(evidence: Evidence, body: str) -> str:
     With the option `bare: true` the cells are without their unit: the title has it.
     """
     options = parse(body, TABLE, "rows", "columns", "value")
-    form = options.get("format", "")
-    _known(form)
+    form = unit(options["value"], str(options.get("format", "")))
     title = str(options.get("title", ""))
     if options.get("bare") and form == "bytes":
         raise FigureError("bytes have a unit of their own in each cell: not bare")
@@ -133,10 +149,7 @@ def table(evidence: Evidence, body: str) -> str:
 def plot(evidence: Evidence, body: str, prefix: str) -> str:
     """The fence ```plot, its ids starting with `prefix`. Raises FigureError."""
     options = parse(body, PLOT, "x", "y", "series", "title")
-    form = options.get("format", "")
-    if not form and options["y"].startswith("fraction"):
-        form = "percent"
-    _known(form)
+    form = unit(options["y"], str(options.get("format", "")))
     title = options["title"]
     found = grid(evidence, options, options["series"], options["x"], options["y"])
     if found is None:
@@ -169,11 +182,6 @@ def plot(evidence: Evidence, body: str, prefix: str) -> str:
         f'<ul class="plot-legend">{legend}</ul>'
         f"<details><summary>Numbers of this plot</summary>{numbers}</details></figure>"
     )
-
-
-def _known(form: str) -> None:
-    if form:
-        render(0, form)
 
 
 def _absent(title: str) -> str:

@@ -36,9 +36,3 @@ def notebook(path: Path) -> dict[str, Any]:
                 reason = f"cell {number} has no {key!r}; save it with Jupyter again"
                 raise SourceError(f"{path}:1: {reason}")
     return found
-
-
-def line_of_cell(path: Path, cell: str) -> int:
-    """The line of a notebook that gives a cell this id, else 1."""
-    before, found, _ = read(path).partition(f'"id": {json.dumps(cell)}')
-    return before.count("\n") + 1 if found else 1

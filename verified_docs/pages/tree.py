@@ -4,11 +4,9 @@ import re
 from html import unescape
 from xml.etree.ElementTree import Element
 
-from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.site import Site
 
 JOINER = "\N{WORD JOINER}"
 STASHED = re.compile("\x02.*?\x03")  # stands for raw HTML
@@ -44,23 +42,14 @@ class Steps(Treeprocessor):
 class NoIndentedCode(Treeprocessor):
     """Refuses code by indentation or in <pre>, which is code from no snippet."""
 
-    def __init__(self, md: Markdown, site: Site) -> None:
-        super().__init__(md)
-        self.site = site
-
     def run(self, root: Element) -> None:
         """Raises PageError."""
         for element in root.iter("pre"):
             held = "".join(element.itertext())
             text = unescape(STASHED.sub("", held)).strip()
-            first = text.split("\n")[0]
-            if STASHED.search(held):
-                where, what, hint = self.site.at((first,)), "a <pre>", ""
-            else:
-                where, what = self.site.at((" " * 4, first)), "an indented code block"
-                hint = "; text of a list or an admonition is indented by four spaces"
             raise PageError(
-                f"{where}{what}, {text[:60]!r}: code comes from snippets{hint}"
+                f"an indented code block or a <pre>, {text[:60]!r}: code comes from "
+                "snippets; text of a list or an admonition is indented by four spaces"
             )
 
 

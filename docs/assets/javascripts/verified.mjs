@@ -1,16 +1,16 @@
 // Copying code, linking lines of code to steps of an algorithm, and keyboard access to
-// what scrolls. Material's instant navigation replaces the page: start() runs for each.
+// what scrolls.
 
 const SCROLLING = ".scroll, .md-typeset__scrollwrap, div.math, pre > code";
 const SHOWN_FOR = 2000; // milliseconds that a button shows what came of a click
 
 /** The text a copy button stands for. */
-function textFor(button) {
+async function textFor(button) {
   const figure = button.closest("figure");
   if (button.dataset.copy === "file") {
-    const base64 = figure.querySelector("a[download]").href.split(",")[1];
-    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-    return new TextDecoder().decode(bytes);
+    const answer = await fetch(figure.querySelector("a[download]").href);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return answer.text();
   }
   const text = figure.querySelector("pre code").textContent;
   if (figure.dataset.language !== "console") return text;
@@ -36,7 +36,9 @@ async function copy(button) {
   button.dataset.name ??= button.ariaLabel;
   let state = "done";
   try {
-    await navigator.clipboard.writeText(textFor(button));
+    // A promise in an item: Safari forgets the click while the text is fetched.
+    const text = textFor(button).then((it) => new Blob([it], { type: "text/plain" }));
+    await navigator.clipboard.write([new ClipboardItem({ "text/plain": text })]);
   } catch {
     state = "failed";
   }
@@ -96,19 +98,12 @@ const sizes = new ResizeObserver((entries) => {
   }
 });
 
-function start() {
-  // Material's search is a dialog without a name.
-  document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
-  for (const button of document.querySelectorAll("button[data-copy][hidden]")) {
-    button.hidden = false;
-    button.addEventListener("click", () => copy(button));
-  }
-  linkLines();
-  sizes.disconnect();
-  for (const element of document.querySelectorAll(SCROLLING)) {
-    sizes.observe(element);
-  }
+// Material's search is a dialog without a name.
+document.querySelector(".md-search")?.setAttribute("aria-label", "Search");
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => copy(button));
 }
-
-if (typeof document$ === "undefined") start();
-else document$.subscribe(start);
+linkLines();
+for (const element of document.querySelectorAll(SCROLLING)) sizes.observe(element);
+if (document.querySelector("form.confirm")) import("./confirm.mjs");

@@ -5,7 +5,7 @@ from tests.mutants import Mutant
 MUTANTS = [
     Mutant("delta = (y * dy).sum(", "delta = dy.sum(", "the reference forgets y"),
     Mutant("return y * (dy - delta)", "return y * dy", "the reference forgets delta"),
-    Mutant("offs_c, mask, other=0.0)", "offs_c, mask, other=1.0)", "y: a tail of ones"),
+    Mutant(" mask, other=0.0)", " mask, other=1.0)", "tails of ones", 2),
     Mutant(
         "* stride_dyc, mask, other=0.0)", "* stride_dyc, mask, other=1e9)", "dy: a tail"
     ),
@@ -69,7 +69,7 @@ MUTANTS = [
         "with torch.no_grad():",
         "backward launched on whatever device is current",
     ),
-    Mutant("tl.exp(x - m_i) / l_i", "tl.exp(x - m_i)", "no division"),
+    Mutant("tl.exp(x - m_i) / denominator", "tl.exp(x - m_i)", "no division"),
     Mutant("l_i = l_i * tl.exp(m_i - shift)", "pass", "the sum is not rescaled"),
     Mutant('other=float("-inf"),', "other=0.0,", "a tail load of 0", 2),
 ]

@@ -120,9 +120,7 @@ def check(
 def test_attention_in_parts(cuts: list[int], dtype: torch.dtype, device: str) -> None:
     inputs = qkv((2, 3), (2, 3), 5, 150, 16, dtype, device)
     parts = in_parts(*inputs, cuts)
-    check(
-        partial.finish(functools.reduce(partial.merge, parts)), inputs, check_accuracy
-    )
+    check(partial.finish(functools.reduce(partial.merge, parts)), inputs)
     divided = [partial.finish(part) for part in parts]
     averaged = functools.reduce(partial.merge_normalised, divided)
     check(averaged, inputs)

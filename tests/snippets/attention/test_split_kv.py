@@ -1,6 +1,5 @@
 """Tests of snippets/attention/split_kv.py."""
 
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -10,8 +9,12 @@ from hypothesis import strategies as st
 
 from snippets.attention import split_kv
 from tests.harness.inputs import qkv
+from tests.harness.launches import pretend_gpu
 from tests.harness.poison import Poison, guarded
-from tests.snippets.attention.caches import check_that_launches_wait, with_lengths
+from tests.snippets.attention.caches import (
+    check_that_launches_wait,
+    with_lengths,
+)
 from tests.snippets.attention.reference import for_heads_of, reference, scores
 from tests.snippets.attention.suite import Attention, AttentionTests
 
@@ -144,8 +147,11 @@ def test_tiles_and_parts_that_fill_the_gpu(
     device: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A tile of 128 keys, and a part for each of the tiles.
-    gpu = SimpleNamespace(multi_processor_count=8, shared_memory_per_block_optin=2**16)
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
+    pretend_gpu(
+        monkeypatch,
+        multi_processor_count=8,
+        shared_memory_per_block_optin=2**16,
+    )
     q, k, v = qkv((1, 2), (1, 1), 1, 500, 32, torch.float16, device)
     found = split_kv.attention(q, k, v)
     expected = split_kv.attention(q, k, v, splits=4, block_n=128)
@@ -158,7 +164,11 @@ def test_tiles_and_parts_that_fill_the_gpu(
     [
         (8, 128, 16),  # 8 tiles each, in 128 of 132 slots
         (8, 9, 9),  # one tile each
-        (160, 128, 4),  # 640 programs in 5 waves of 32, where one part makes 2 of 128
+        (
+            160,
+            128,
+            4,
+        ),  # 640 programs in 5 waves of 32, where one part makes 2 of 128
         (132, 128, 1),
         (1024, 512, 1),  # 8 waves of 512; 39 of 103 would end 1 % sooner
         (5000, 1, 1),
@@ -171,7 +181,9 @@ def test_number_of_parts(programs: int, tiles: int, splits: int) -> None:
 
 
 @given(
-    programs=st.integers(1, 2000), tiles=st.integers(0, 3000), slots=st.integers(1, 700)
+    programs=st.integers(1, 2000),
+    tiles=st.integers(0, 3000),
+    slots=st.integers(1, 700),
 )
 def test_no_other_number_of_parts_ends_much_sooner(
     programs: int, tiles: int, slots: int
@@ -204,7 +216,10 @@ def test_decoding(
     generator = torch.Generator(device).manual_seed(0)
     q, k, v = (
         torch.randn(shape, generator=generator, dtype=half, device=device)
-        for shape in ((batch, heads, 1, 128), *2 * ((batch, kv_heads, seq_k, 128),))
+        for shape in (
+            (batch, heads, 1, 128),
+            *2 * ((batch, kv_heads, seq_k, 128),),
+        )
     )
     lengths = [max(0, seq_k - 97 * i) for i in range(batch)]
     check(q, k, v, lengths, splits=None, block_n=None)

@@ -6,7 +6,7 @@ of them, and what it chose would change what a test tries.
 
 from collections.abc import Callable
 from functools import wraps
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
@@ -15,6 +15,7 @@ import triton
 
 from tests.harness.accuracy import check_accuracy
 from tests.harness.inputs import NAN, qkv
+from tests.harness.launches import pretend_gpu
 from tests.harness.suite import Refusal, of_each
 from tests.snippets.attention.reference import baseline, reference
 from tests.snippets.attention.suite import AttentionTests, resized
@@ -36,7 +37,11 @@ def with_blocks(module: ModuleType) -> Callable[..., Any]:
     ) -> Any:
         given = {x.dtype for x in (*tensors, *options.values()) if hasattr(x, "dtype")}
         m, n = (32, 32) if torch.float32 in given and len(given) == 1 else (128, 64)
-        tile = {"BLOCK_M": block_m or m, "BLOCK_N": block_n or n, "num_stages": 2}
+        tile = {
+            "BLOCK_M": block_m or m,
+            "BLOCK_N": block_n or n,
+            "num_stages": 2,
+        }
         tile["num_warps"] = 8 if tile["BLOCK_M"] > 64 else 4
         return module.attention(*tensors, tile=tile, **options)
 
@@ -106,10 +111,11 @@ class TuningTests:
             found.append(config)
             return 1.0
 
-        gpu = SimpleNamespace(
-            shared_memory_per_block_optin=2**17, multi_processor_count=2
+        pretend_gpu(
+            monkeypatch,
+            shared_memory_per_block_optin=2**17,
+            multi_processor_count=2,
         )
-        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
         monkeypatch.setattr(kernel, "cache", {})
         monkeypatch.setattr(kernel, "_bench", bench)
         monkeypatch.setattr(kernel.fn, "run", lambda *_, **__: None)

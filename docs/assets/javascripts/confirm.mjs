@@ -1,0 +1,74 @@
+// Check it yourself: fetch a snippet and what the records say of it, hash the snippet
+// here, and show whether the two agree.
+
+const site = new URL("../../", import.meta.url);
+const form = document.querySelector("form.confirm");
+const result = form.querySelector("output");
+
+async function fetched(path) {
+  const answer = await fetch(new URL(path, site), { cache: "no-cache" });
+  if (!answer.ok) throw new Error(`${path}: ${answer.status} ${answer.statusText}`);
+  return answer;
+}
+
+async function sha256(bytes) {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** An element with a class, if it has one, and what it holds. */
+function made(tag, name, ...children) {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  element.append(...children);
+  return element;
+}
+
+/** What the runs of a record say of the snippet with this hash. */
+function judge(record, snippet, hash, where) {
+  const runs = Object.values(record.snippets[snippet] ?? {});
+  if (!runs.length) return [made("p", "", `${where}: not run.`)];
+  return runs.map((entry) => {
+    const { gpu, date, torch, triton, commit } = record.runs[entry.run];
+    const known = entry.manifest[`snippets/${snippet}`];
+    const agrees = known === hash;
+    const passed = agrees && entry.state === "passed";
+    const verdict = !agrees
+      ? "The file has changed since it ran."
+      : passed
+        ? `They agree: ${entry.cases} cases passed on these bytes.`
+        : `They agree, but ${entry.failed.length} cases failed.`;
+    return made(
+      "div",
+      passed ? "confirm-good" : "confirm-bad",
+      made("p", "", made("strong", "", `${gpu}: ${verdict}`)),
+      made("p", "", "In the record: ", made("code", "", known)),
+      made("p", "", `${date}, PyTorch ${torch}, Triton ${triton}, commit ${commit}`),
+    );
+  });
+}
+
+async function confirm(snippet) {
+  const bytes = await (await fetched(`snippets/${snippet}`)).arrayBuffer();
+  const hash = await sha256(bytes);
+  const found = [
+    made("p", "", `${snippet}, ${bytes.byteLength} bytes, hashed in your browser: `),
+    made("p", "", made("code", "", hash)),
+  ];
+  for (const folder of form.dataset.records.split(" ").filter(Boolean)) {
+    const path = `records/${folder}/verification.json`;
+    found.push(...judge(await (await fetched(path)).json(), snippet, hash, folder));
+  }
+  return found;
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  result.replaceChildren("Fetching …");
+  try {
+    result.replaceChildren(...(await confirm(form.elements.snippet.value)));
+  } catch (error) {
+    result.replaceChildren(`Could not check: ${error.message}`);
+  }
+});
+form.elements.check.disabled = false;

@@ -1,0 +1,39 @@
+"""What a console block may say: commands that README lists or a test runs."""
+
+import re
+from collections.abc import Iterator
+
+from verified_docs.check.site import Site, short
+
+RUNS = re.compile(r"(?:TRITON_INTERPRET=1 )?python snippets/(\S+\.py)")
+LISTED = re.compile(r"^\s*\$ (.*?)(?:\s+#.*)?$|(?<!`)`([^`\n]+)`(?!`)", re.MULTILINE)
+
+
+def faults(site: Site, text: str) -> Iterator[tuple[str, str]]:
+    """Lines that are no known command, each with the reason."""
+    command = ""
+    for line in text.rstrip("\n").split("\n"):
+        if command.endswith("\\"):
+            command = command[:-1].rstrip() + " " + line.strip().removeprefix("> ")
+        elif line.startswith("$ "):
+            command = line[2:].strip()
+        else:
+            yield line, f"typed-in output {short(line)}: use an output fence"
+            continue
+        if not command.endswith("\\") and not known(site, command):
+            reason = f"command {short(command)}, which README does not list"
+            yield line, f"{reason} and no test runs"
+
+
+def known(site: Site, command: str) -> bool:
+    """Does README list this command, or a test run it?"""
+    if runs := RUNS.fullmatch(command):
+        return runs[1] in site.snippets
+    readme = site.root / "README.md"
+    if readme.is_file():
+        listed = LISTED.findall(readme.read_text(encoding="utf-8"))
+        if any(command in (typed, quoted) for typed, quoted in listed):
+            return True
+    quoted = re.compile(rf"""(["'`]){re.escape(command)}\1""")
+    tests = sorted((site.root / "tests").rglob("*.py"))
+    return any(quoted.search(path.read_text("utf-8", "replace")) for path in tests)

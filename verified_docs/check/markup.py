@@ -1,0 +1,238 @@
+"""What may stand in an article: a few elements, and what the machinery makes again.
+
+Whatever holds code, a figure or a state of verification is made by the extension, and
+carries in `data-made` what it was made from. Here it is made once more, from the files
+and records of now, and compared. Everything else comes from a short list of elements,
+attributes and classes.
+"""
+
+import ast
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from html import unescape
+from itertools import zip_longest
+
+from verified_docs.check import commands
+from verified_docs.check.dom import Node, fragment
+from verified_docs.check.site import Finding, Page, Site, Weight, short
+from verified_docs.pages import inputs
+from verified_docs.pages.math import TexError
+
+NOTES = (
+    "abstract|bug|danger|example|failure|info|note|question|quote|success|tip|warning"
+)
+# The elements that Markdown writes, and the attributes of each.
+ELEMENTS = {
+    "a": "href|title",
+    "article": "",
+    "blockquote": "",
+    "code": "",
+    "dd": "",
+    "details": "open",
+    "div": "style|data-search-exclude|data-tabs",
+    "dl": "",
+    "dt": "",
+    "em": "",
+    "h1": "",
+    "h2": "",
+    "h3": "",
+    "h4": "",
+    "hr": "",
+    "input": "checked|name|type",
+    "label": "for",
+    "li": "",
+    "ol": "start",
+    "p": "",
+    "span": "",
+    "strong": "",
+    "sub": "",
+    "summary": "",
+    "sup": "",
+    "table": "",
+    "tbody": "",
+    "td": "style",
+    "th": "style",
+    "thead": "",
+    "tr": "",
+    "ul": "",
+    "var": "data-search-exclude",
+}
+COMMON = "class|data-line|id"
+CLASSES = re.compile(
+    rf"{NOTES}|admonition|admonition-title|headerlink|katex-display|math|md-content__inner|md-typeset"
+    r"|stated|t-[a-z]+|tabbed-(alternate|block|content|labels|set)|unbroken"
+)
+# Of a formula, so that a browser knows its height; of a cell, its column's side.
+STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
+BLOCKS = re.compile("blockquote|dd|div|dt|h[1-4]|li|p|summary|td|th")
+TAG = re.compile(r"<[^>]*>")
+NAME = re.compile(r"[\w\\.,()\[\] ]+")
+TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
+
+
+def check(site: Site) -> Iterator[Finding]:
+    """Faults in the articles of all pages."""
+    for page in site.pages:
+        if page.article is not None:
+            yield from visit(site, page, page.article)
+
+
+def visit(site: Site, page: Page, node: Node) -> Iterator[Finding]:
+    """A node of an article and those below it; below a fault no more are told."""
+    if "data-made" in node.attrs:
+        yield from made(site, page, node)
+        return
+    if node.named(".katex"):
+        yield from formula(site, page, node)
+        return
+    if node.named(".cell-output") and page.source and page.source.file.suffix != ".md":
+        return  # What a cell of a notebook gave when the site was built.
+    if "data-source" in node.attrs and not node.children:
+        return  # The hash of the page, see files.py.
+    if wrong := foreign(node):
+        yield page.fault(f"{wrong} is nothing that a page may hold", node.text())
+        return
+    if node.tag == "code":
+        yield from inline(page, node)
+    for child in node.elements:
+        yield from visit(site, page, child)
+
+
+def foreign(node: Node) -> str:
+    """What of a node is on no list, else ""."""
+    if node.tag not in ELEMENTS:
+        return "a comment" if node.tag == "!" else f"<{node.tag}>"
+    allowed = f"{COMMON}|{ELEMENTS[node.tag]}".split("|")
+    for name, value in node.attrs.items():
+        if name not in allowed or (name == "style" and not STYLE.fullmatch(value)):
+            return f"the attribute {name}={value[:40]!r} of <{node.tag}>"
+    for name in node.classes:
+        if not CLASSES.fullmatch(name):
+            return f"the class {name!r} of <{node.tag}>"
+    if node.tag == "input" and node.attrs.get("type") != "radio":
+        return "<input>"
+    if node.named(".math") and not any(node.find(".katex")):
+        return "a formula that KaTeX did not make"
+    return ""
+
+
+def made(site: Site, page: Page, node: Node) -> Iterator[Finding]:
+    """An element that the machinery made is what it makes now."""
+    stamp, shown = node.attrs["data-made"], node.text()
+    text = stamp
+    try:
+        kind, text, *options = json.loads(stamp)
+        text = text or "".join(options[0].values())
+        site.extension.site.base = "../" * depth(site, page) or "./"
+        wanted = fragment(inputs.again(site.extension.site, stamp))
+    except Exception as error:
+        yield page.fault(f"{short(stamp)} can no longer be made: {error}", text)
+        return
+    what = f"{kind} {short(text)}" if text else kind
+    if node.shape() != wanted.shape():
+        now = differs(shown, wanted.text())
+        yield page.fault(f"{what} is not what its files say now: {now}", text)
+    if kind == "python" and code(node) != extract(site, text):
+        yield page.fault(f"{what} is not the section in its file", text)
+    if kind == "console":
+        for line, reason in commands.faults(site, code(node)):
+            yield page.fault(reason, line)
+    if any(node.find(".unmeasured", ".no-record")):
+        yield page.fault(f"{what} is not yet measured", text, Weight.RECORD)
+    elif kind in ("measured", "output") and "(stale" in shown:
+        yield page.fault(f"{what} is stale", text, Weight.RECORD)
+    elif node.attrs.get("data-record") == "interpreter":
+        yield page.fault(f"{what} is that of the interpreter", text, Weight.RECORD)
+
+
+def depth(site: Site, page: Page) -> int:
+    """How many folders below the root of the site the page lies."""
+    return len(page.file.relative_to(site.built).parts) - 1
+
+
+def code(node: Node) -> str:
+    """The preformatted text of a block."""
+    return "".join(pre.text() for pre in node.find("pre"))
+
+
+def differs(shown: str, wanted: str) -> str:
+    """The first line in which two texts differ."""
+    pairs = zip_longest(shown.split("\n"), wanted.split("\n"), fillvalue="")
+    for mine, theirs in pairs:
+        if mine != theirs:
+            return f"it has {short(mine)}, not {short(theirs)}"
+    return "its markup is another"
+
+
+def extract(site: Site, include: str) -> str:
+    """The text of an include, read here once more, apart from what builds the page."""
+    name, _, section = include.partition('"')[2].partition('"')[0].partition(":")
+    text = (site.root / "snippets" / name).read_bytes().decode().replace("\r\n", "\n")
+    if section:
+        text = text.partition(f"# --8<-- [start:{section}]")[2].partition("\n")[2]
+        text = text.partition(f"# --8<-- [end:{section}]")[0].rpartition("\n")[0]
+    kept: list[str] = []
+    marked = True
+    for line in text.split("\n"):
+        if "--8<--" in line:
+            marked = True
+        elif line.strip() or not marked or (kept and kept[-1]):
+            kept.append(line if line.strip() else "")
+            marked = False
+    return textwrap.dedent("\n".join(kept)).strip("\n") + "\n"
+
+
+def formula(site: Site, page: Page, node: Node) -> Iterator[Finding]:
+    """A formula is what KaTeX makes of its TeX, and holds no code."""
+    tex = next((n.text() for n in node.find("annotation")), "")
+    display = any(n.named(".katex-display") for n in node.ancestors())
+    try:
+        html = site.extension.tex.render(tex, display)
+    except TexError:
+        html = ""
+    nodes = list(node.walk())
+    same = (
+        node.text() == unescape(TAG.sub("", html))
+        and [n.tag for n in nodes] == re.findall(r"<(\w+)", html)[display:]
+        and [n.attrs["style"] for n in nodes if "style" in n.attrs]
+        == re.findall(r'\bstyle="([^"]*)"', html)
+    )
+    if not same:
+        yield page.fault(f"KaTeX makes something else of {short(tex)}", tex)
+    for match in TYPEWRITER.finditer(tex):
+        if not NAME.fullmatch(match[1] or ""):
+            yield page.fault(f"code in a formula: {short(match[0])}", match[0])
+
+
+def inline(page: Page, node: Node) -> Iterator[Finding]:
+    """Code in a line of text is short, and a statement has a sentence around it."""
+    text = node.text()
+    if "\n" in text or any(node.elements):
+        yield page.fault(f"inline code of several lines: {short(text)}", text)
+    block = next((n for n in node.ancestors() if BLOCKS.fullmatch(n.tag)), node)
+    words = "".join(prose(block))
+    if statement(text) and not any(map(str.isalnum, words)):
+        reason = f"a line of a listing, {short(text)}: code comes from snippets"
+        yield page.fault(reason, text)
+
+
+def prose(node: Node) -> Iterator[str]:
+    """The text of a block outside its code and its inner blocks."""
+    for child in node.children:
+        if isinstance(child, str):
+            yield child
+        elif child.tag != "code" and not BLOCKS.fullmatch(child.tag):
+            yield from prose(child)
+
+
+def statement(text: str) -> bool:
+    """Is it Python, and more than a name or an expression?"""
+    for candidate in (text, f"{text} pass", f"{text}\ndef f(): pass"):
+        try:
+            body = ast.parse(candidate).body
+        except (SyntaxError, ValueError):
+            continue
+        return any(not isinstance(line, ast.Expr) for line in body)
+    return False

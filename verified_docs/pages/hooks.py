@@ -1,0 +1,39 @@
+"""MkDocs hooks: the Markdown of notebooks, and what `make serve` builds again."""
+
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import Files
+from mkdocs.structure.pages import Page
+
+from verified_docs.code.snippets import SnippetError
+from verified_docs.pages import notebook
+from verified_docs.pages.sources import SourceError
+
+
+def on_page_read_source(*, page: Page, config: MkDocsConfig) -> str | None:
+    """MkDocs event: the text of a page, if it is a notebook."""
+    path = Path(page.file.abs_src_path or "")
+    if path.suffix != ".ipynb":
+        return None
+    # mkdocs-jupyter's own way, whose HTML has met none of the site's extensions.
+    page.__dict__.pop("render", None)
+    try:
+        return notebook.compose(path, Path(config.config_file_path).parent)
+    except (notebook.NotebookError, SourceError, SnippetError) as error:
+        raise PluginError(str(error)) from error
+
+
+def on_files(files: Files, *, config: MkDocsConfig) -> None:
+    """MkDocs event: with --dirty, MkDocs builds the pages whose Markdown is newer.
+
+    A page older than a snippet or a record is built again as well.
+    """
+    root = Path(config.config_file_path).parent
+    inputs = [*root.glob("snippets/**/*.py"), *root.glob("records/*/*.json")]
+    newest = max((path.stat().st_mtime for path in inputs), default=0)
+    for file in files.documentation_pages():
+        built = Path(file.abs_dest_path)
+        if built.is_file() and built.stat().st_mtime < newest:
+            built.unlink()

@@ -1,0 +1,42 @@
+"""`python -m verified_docs.pages.policy SITE`: what the built pages may load and run.
+
+A Content-Security-Policy in each page: everything comes from the site's own host, and
+of the scripts in the page those of the theme may run, by their hashes. The article is
+an author's, so none of its scripts may. `make serve` builds without it, because its
+live reload is a script of its own.
+"""
+
+import base64
+import hashlib
+import re
+import sys
+from pathlib import Path
+
+RULES = (
+    "default-src 'none'; connect-src 'self'; font-src 'self'; img-src 'self' data:; "
+    "style-src 'self' 'unsafe-inline'; worker-src 'self'; base-uri 'none'; "
+    "form-action 'none'; script-src 'self'"
+)
+CHARSET = '<meta charset="utf-8">'  # It stands before anything else in the head.
+INLINE = re.compile(r"<script(?![^>]*\s(?:src|type)=)[^>]*>(.*?)</script>", re.DOTALL)
+
+
+def policy(page: str) -> str:
+    """The policy of a page."""
+    before, _, rest = page.partition("<article")
+    scripts = INLINE.findall(before) + INLINE.findall(rest.rpartition("</article>")[2])
+    digests = (hashlib.sha256(script.encode()).digest() for script in scripts)
+    hashes = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+    return " ".join([RULES, *dict.fromkeys(hashes)])
+
+
+def apply(site: Path) -> None:
+    """Write its policy into every page of the site."""
+    for path in sorted(site.rglob("*.html")):
+        page = path.read_text(encoding="utf-8")
+        meta = f'<meta http-equiv="Content-Security-Policy" content="{policy(page)}">'
+        path.write_text(page.replace(CHARSET, CHARSET + meta, 1), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    apply(Path(sys.argv[1]))
