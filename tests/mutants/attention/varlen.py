@@ -45,12 +45,12 @@ MUTANTS = [
     Mutant("head * total_q + first_q", "head * seq_q + first_q", "lse of others"),
     Mutant(
         "seen = offs_n[None, :] < seq_k",
-        "seen = offs_n[None, :] < total_k - first_k",
+        "seen = offs_n[None, :] < seq_k + 1",
         "keys of the next sequence have a weight",
     ),
     Mutant(
         "mask_n = (offs_n[:, None] < seq_k)",
-        "mask_n = (offs_n[:, None] < total_k - first_k)",
+        "mask_n = (offs_n[:, None] < seq_k + BLOCK_N)",
         "a NaN of the next sequence",
     ),
     Mutant(
@@ -59,9 +59,9 @@ MUTANTS = [
         "o of the next sequence overwritten",
     ),
     Mutant(
-        "<= offs_m[:, None] + seq_k - seq_q",
-        "<= offs_m[:, None] + total_k - total_q",
-        "aligned in the lengths of all",
+        "scale, offs_m, offs_d, seq_q, seq_k, full, last,",
+        "scale, offs_m, offs_d, total_q, total_k, full, last,",
+        "masked by the lengths of all",
     ),
     Mutant(
         "total_q // block_m + batch + 1",
