@@ -54,7 +54,7 @@ one: $(TESTS) $(VENDOR)  ## all that concerns one snippet: make one NAME=softmax
 	pytest -q -n $(WORKERS) tests/snippets/$(dir $(NAME))test_$(notdir $(NAME)).py
 	pytest -q -n $(WORKERS) tests/compile tests/mutants -k $(NAME).py
 	$(MAKE) site check
-	pytest -q tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
+	pytest -q -n $(WORKERS) tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
 
 new: $(INSTALLED)  ## lay out a rung: make new NAME=softmax/log_softmax FROM=one_row
 	@python -m verified_docs.new "$(NAME)" "$(FROM)"

@@ -1,4 +1,4 @@
-"""`python -m verified_docs check`, `status` and `gpu`: see their help."""
+"""`python -m verified_docs check`, `status`, `pages` and `gpu`: see their help."""
 
 import argparse
 import sys
@@ -24,10 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shown = commands.add_parser(
         "status", help="a table: snippet, pages, interpreter, records"
     )
+    asked = commands.add_parser("pages", help="the pages of a snippet, for pytest -k")
+    asked.add_argument("snippet", help="such as softmax/online.py")
     tested = commands.add_parser(
         "gpu", help="run the snippets' tests on this machine's GPU and record them"
     )
-    for each in (shown, tested):
+    for each in (shown, asked, tested):
         each.add_argument("--root", type=Path, default=Path(), help="the repository")
     tested.add_argument(
         "--all", action="store_true", help="run all of them, not only what is stale"
@@ -46,6 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if known.command == "gpu":
             return gpu.main(known.root.resolve(), known.all, known.records)
+        if known.command == "pages":
+            pages = table.pages(known.root, known.snippet)
+            print(" or ".join(page.rpartition(".")[0] for page in pages) or "none")
+            return 0
         print(table.table(known.root))
     except RecordError as error:
         print(error, file=sys.stderr)

@@ -120,3 +120,10 @@ def test_a_page_about_the_metadata_of_cells_shows_no_snippet(root: Path) -> None
     (root / "docs/book.ipynb").write_text('{"snippet": "part/b.py:x"}\n')
     assert rows(root)["part/c.py"][0] == "none"
     assert rows(root)["part/b.py"][0] == "book.ipynb, diff.md"
+
+
+def test_the_pages_of_a_snippet(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["pages", "part/a.py", "--root", str(root)]) == 0
+    assert capsys.readouterr().out == "diff or part/page\n"
+    assert main(["pages", "part/c.py", "--root", str(root)]) == 0
+    assert capsys.readouterr().out == "none\n"

@@ -3,8 +3,6 @@
 Each function gets the site, the body of the fence and its options, and returns HTML.
 """
 
-import ast
-import functools
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import PurePosixPath
@@ -12,7 +10,7 @@ from pathlib import PurePosixPath
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.snippets import Section, Snippet
-from verified_docs.pages import badges, diagrams, notebook, plots
+from verified_docs.pages import badges, diagrams, ladder, notebook, plots
 from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
 
@@ -47,7 +45,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     return (
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
         f'data-section="{section.name}" data-search-exclude><figcaption>'
-        f"{_name(snippet, section)}{_part(snippet, section)}"
+        f"{_name(snippet, section)}{_cut(section)}"
         f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
         f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
     )
@@ -149,6 +147,12 @@ def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     return badges.table(statuses, site.base, site.published)
 
 
+def map_of_rungs(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """The pages of the navigation that are rungs."""
+    _empty(body)
+    return ladder.render(site.evidence.root / "docs", site.nav, site.base)
+
+
 def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A form that hashes a snippet in the browser and compares it with the records."""
     _empty(body)
@@ -185,6 +189,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "measurements": (measurements, ()),
     "verification": (verification, ()),
     "confirm": (confirm, ()),
+    "ladder": (map_of_rungs, ()),
     "console": (console, ()),
 }
 
@@ -236,22 +241,9 @@ def _download(site: Site, snippet: Snippet) -> str:
     )
 
 
-def _part(snippet: Snippet, section: Section) -> str:
-    """The function that the section cuts, if it does: the outermost."""
-    for node in ast.walk(_tree(snippet.data)):
-        if isinstance(node, ast.FunctionDef):
-            first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
-            last = node.end_lineno or first
-            whole = section.first <= first and last <= section.last
-            apart = last < section.first or section.last < first
-            if not (whole or apart):
-                return f"<span>a part of <code>{node.name}</code></span>"
-    return ""
-
-
-@functools.lru_cache(maxsize=8)  # A page shows several sections of one file.
-def _tree(data: bytes) -> ast.Module:
-    return ast.parse(data)
+def _cut(section: Section) -> str:
+    """The function of which the section shows a part only, if there is one."""
+    return f"<span>a part of <code>{section.cut}</code></span>" if section.cut else ""
 
 
 def _lines(count: int) -> str:

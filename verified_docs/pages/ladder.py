@@ -19,15 +19,13 @@ class LadderError(ValueError):
     """A navigation or a rung that cannot be drawn, with the reason."""
 
 
-def render(docs: Path, nav: Sequence[Mapping[str, Any]]) -> str:
+def render(docs: Path, nav: Sequence[Mapping[str, Any]], base: str = "") -> str:
     """One numbered list for each part of the navigation that has rungs.
 
     Args:
         docs: the folder of pages.
         nav: the navigation as mkdocs.yml has it: part, then title, then page.
-
-    Returns:
-        HTML whose links are relative to the home page.
+        base: the way to the root of the site.
 
     Raises:
         LadderError: `after` names no rung.
@@ -45,7 +43,7 @@ def render(docs: Path, nav: Sequence[Mapping[str, Any]]) -> str:
     shown = []
     for part, pages in _parts(nav).items():
         items = [
-            _rung(page, title, facts[page], places)
+            _rung(base + page, title, facts[page], places)
             for page, title in pages.items()
             if page in facts
         ]

@@ -1,7 +1,8 @@
 """What the Markdown extension is told about the site, and the page that it reads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from verified_docs.evidence.status import Evidence
 
@@ -12,12 +13,14 @@ class Site:
 
     `published` is the commit whose run publishes the site, if one does.
     `identifiers` maps a name in Python code to a class of its own, such as m_i to t-m.
-    `base` is the way from the page at hand to the root of the site.
+    `nav` is the navigation as mkdocs.yml has it. `base` is the way from the page at
+    hand to the root of the site.
     """
 
     evidence: Evidence
     published: str = ""
     identifiers: Mapping[str, str] = field(default_factory=dict)
+    nav: Sequence[Mapping[str, Any]] = ()
     base: str = "/"
     count: int = 0
 
