@@ -105,5 +105,9 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   button.addEventListener("click", () => copy(button));
 }
 linkLines();
-for (const element of document.querySelectorAll(SCROLLING)) sizes.observe(element);
+// Material puts tables into boxes that scroll once the page is there.
+const watch = () =>
+  document.querySelectorAll(SCROLLING).forEach((element) => sizes.observe(element));
+if (document.readyState === "complete") watch();
+else addEventListener("load", watch);
 if (document.querySelector("form.confirm")) import("./confirm.mjs");
