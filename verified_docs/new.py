@@ -37,9 +37,18 @@ The problem in two sentences: what is still wrong with the rung before, with its
 
 ## What changed
 
-```diff from="{part}/{origin}.py" to="{part}/{name}.py"
+Once the kernel differs, a fence shows how: diff, from "{part}/{origin}.py:kernel" to
+"{part}/{name}.py:kernel".
 
-```
+??? note "Launch and demo"
+
+    ```python
+    --8<-- "{part}/{name}.py:launch"
+    ```
+
+    ```python
+    --8<-- "{part}/{name}.py:demo"
+    ```
 
 ## What you have now
 
@@ -72,11 +81,13 @@ def lay_out(root: Path, rung: str, origin: str) -> list[str]:
             raise NewError(f"{given!r} is no name; write {USAGE}")
     texts = {}
     for file in FILES:
-        old = root / file.format(part=part, name=origin)
-        if not old.is_file():
-            raise NewError(f"{old.relative_to(root)} is not there")
-        text = old.read_text(encoding="utf-8")
-        texts[file.format(part=part, name=name)] = re.sub(rf"\b{origin}\b", name, text)
+        path = root / file.format(part=part, name=origin)
+        if not path.is_file():
+            raise NewError(f"{path.relative_to(root)} is not there")
+        text = path.read_text(encoding="utf-8")
+        for old, new in ((origin, name), (_class(origin), _class(name))):
+            text = re.sub(rf"\b{old}\b", new, text)
+        texts[file.format(part=part, name=name)] = text
     title = name.replace("_", " ").capitalize()
     page = f"{part}/{name.replace('_', '-')}.md"
     texts[f"docs/{page}"] = PAGE.format(
@@ -92,6 +103,11 @@ def lay_out(root: Path, rung: str, origin: str) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return list(texts)
+
+
+def _class(name: str) -> str:
+    """The class that tests a snippet: `one_row` -> `TestOneRow`."""
+    return f"Test{name.title().replace('_', '')}"
 
 
 def with_page(config: str, part: str, title: str, page: str) -> str:

@@ -16,7 +16,11 @@ nav:
   - Two: [two/other.md]
 """
 SNIPPET = '"""What old does."""\n\n\ndef older(x):\n    return x\n'
-TEST = '"""Tests of snippets/one/old.py."""\n\nfrom snippets.one import old\n'
+TEST = """from snippets.one import old
+
+class TestOld:
+    pass
+"""
 MUTANTS = '"""Bugs that the tests of snippets/one/old.py must catch."""\n'
 
 
@@ -46,10 +50,11 @@ def test_a_rung_begins_as_a_copy(root: Path) -> None:
     assert "What brand_new does" in (root / written[0]).read_text()
     assert "def older" in (root / written[0]).read_text()
     assert "from snippets.one import brand_new" in (root / written[1]).read_text()
+    assert "class TestBrandNew:" in (root / written[1]).read_text()
     assert "snippets/one/brand_new.py" in (root / written[2]).read_text()
     page = (root / written[3]).read_text()
     assert '--8<-- "one/brand_new.py:kernel"' in page
-    assert 'from="one/old.py" to="one/brand_new.py"' in page
+    assert '--8<-- "one/brand_new.py:launch"' in page
     added = CONFIG.replace(
         "late.ipynb\n", "late.ipynb\n      - Brand new: one/brand-new.md\n"
     )
