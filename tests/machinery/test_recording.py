@@ -548,7 +548,8 @@ def test_each(case: str) -> None:
     assert case
 """
     interpreted.write("tests/snippets/part/test_a.py", text)
-    interpreted.pytest("tests", "-p", "xdist", "-n", "2")
+    told = interpreted.pytest("tests", "-p", "xdist", "-n", "2")
+    assert told.ret == pytest.ExitCode.OK
 
 
 def test_under_xdist_the_record_is_the_same(interpreted: Tree) -> None:
