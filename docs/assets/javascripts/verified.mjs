@@ -90,11 +90,12 @@ function linkLines() {
 }
 
 const sizes = new ResizeObserver((entries) => {
+  const boxes = [...new Set(entries.map(({ target }) => target.closest(SCROLLING)))];
   // What is measured after a change is laid out once more.
-  const wide = entries.map(({ target }) => target.scrollWidth > target.clientWidth);
-  for (const [i, { target }] of entries.entries()) {
-    if (wide[i]) target.tabIndex = 0;
-    else target.removeAttribute("tabindex");
+  const wide = boxes.map((box) => box.scrollWidth > box.clientWidth);
+  for (const [i, box] of boxes.entries()) {
+    if (wide[i]) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
   }
 });
 
@@ -106,8 +107,13 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
 }
 linkLines();
 // Material puts tables into boxes that scroll once the page is there.
-const watch = () =>
-  document.querySelectorAll(SCROLLING).forEach((element) => sizes.observe(element));
+const watch = () => {
+  for (const box of document.querySelectorAll(SCROLLING)) {
+    sizes.observe(box);
+    // A font that comes late makes what is in the box wider, and not the box.
+    if (box.firstElementChild) sizes.observe(box.firstElementChild);
+  }
+};
 if (document.readyState === "complete") watch();
 else addEventListener("load", watch);
 if (document.querySelector("form.confirm")) import("./confirm.mjs");
