@@ -44,7 +44,9 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     )
     return (
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
-        f'data-section="{section.name}" data-search-exclude><figcaption>'
+        f'data-section="{section.name}" '
+        f'data-lines="{" ".join(map(str, section.numbers))}" '
+        f"data-search-exclude><figcaption>"
         f"{_name(snippet, section)}{_cut(section)}"
         f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
         f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
