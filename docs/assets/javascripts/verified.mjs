@@ -117,3 +117,4 @@ const watch = () => {
 if (document.readyState === "complete") watch();
 else addEventListener("load", watch);
 if (document.querySelector("form.confirm")) import("./confirm.mjs");
+if (document.querySelector("verified-replay")) import("./replay.mjs");
