@@ -1,8 +1,8 @@
-// <verified-replay src="….json" snippet="part/name.py" id="…" run="…">: a recorded run of
-// a kernel, which the reader steps through. What is inside the element is for paper, and
+// <verified-replay src="….json" snippet="part/name.py" id="…" data-run="…">: a recorded
+// run of a kernel, which the reader steps through. What is inside the element is for paper, and
 // for browsers without scripts.
 
-import { light, linesOf, statement } from "./replay/code.mjs";
+import { light, linesOf } from "./replay/code.mjs";
 import { Stage } from "./replay/stage.mjs";
 import { frame } from "./replay/trace.mjs";
 
@@ -24,9 +24,9 @@ const button = (text, name, click) =>
 
 /** One trace as the reader sees it: the stage, the code around the line, the sentence. */
 class View {
-  constructor(trace) {
+  constructor(trace, section) {
     this.trace = trace;
-    this.lines = linesOf(trace.snippet);
+    this.lines = linesOf(trace.snippet, section);
     this.stage = new Stage();
     this.picture = make("div", { className: "replay-stage" }, this.stage.element);
     this.text = make("div", { className: "replay-text" });
@@ -59,7 +59,7 @@ class View {
     const { runs, sizes } = this.trace;
     this.run = runs.find((run) => run.name === name) ?? runs[0];
     this.stage.load(this.run, sizes);
-    const indents = this.steps.map(({ line }) => this.lines.get(line)?.[0].text.search(/\S/) ?? 0);
+    const indents = this.steps.map(({ line }) => this.lines.get(line)?.[0].range.toString().search(/\S/) ?? 0);
     this.text.style.setProperty("--indent", Math.min(...indents));
     this.fit();
   }
@@ -72,6 +72,7 @@ class View {
 
   show(at, { secret, moving, lit } = {}) {
     this.last = [at, { secret, lit }];
+    if (!this.stage.boxes) return; // It has no size yet.
     const { run, steps } = this;
     const step = steps[at];
     this.stage.show(frame(run, at), { secret, moving });
@@ -81,13 +82,16 @@ class View {
     this.program.textContent = program < 0 ? "" : where;
     const names = run.state.filter(({ name }) => name in (step.state ?? {})).map((it) => it.label);
     const ends = at === steps.length - 1 && run.formula;
-    const sums = ends ? ` By the formula: read ${run.formula.read}, written ${run.formula.written}.` : "";
+    const sums = ends ? ` By the formula: ${["read", "written"].map((key) =>
+      `${key} ${run.formula[key].text} = ${run.formula[key].value} bytes`).join(", ")}.` : "";
     this.sentence.textContent = secret ? `What will ${names.join(" and ")} be after this line?` : step.say + sums;
-    const marked = statement(this.lines, step.line);
-    for (const [line, text] of this.texts) text.classList.toggle("lit", marked.includes(line));
-    const place = [...this.texts.keys()].indexOf(step.line);
-    if (place >= 0) this.text.style.setProperty("--at", place + (marked.length - 1) / 2);
-    light(this.lines, marked, lit);
+    const { line: first, last = first } = step;
+    for (const [line, text] of this.texts) {
+      text.classList.toggle("lit", first <= line && line <= last);
+    }
+    const place = [...this.texts.keys()].indexOf(first);
+    if (place >= 0) this.text.style.setProperty("--at", place + (last - first) / 2);
+    light(this.lines, first, last, lit);
   }
 }
 
@@ -116,12 +120,13 @@ class Replay extends HTMLElement {
     if (this.started) return;
     this.started = true;
     try {
-      this.view = new View(await this.#fetched(this.getAttribute("src")));
+      const trace = await this.#fetched(this.getAttribute("src"));
+      this.view = new View(trace, this.dataset.beside);
     } catch {
       return; // The figure stays.
     }
     this.#build();
-    this.#choose(this.getAttribute("run"));
+    this.#choose(this.dataset.run);
     this.setAttribute("ready", "");
     this.view.fit();
     this.#follow();
@@ -185,13 +190,12 @@ class Replay extends HTMLElement {
       make("div", { className: "replay-bar" },
         runs.length > 1 ? group("Input", this.runs)
           : make("span", { className: "replay-program", textContent: `Replay of ${name}` }),
-        make("span", { className: "replay-gap" }),
         this.guess, ...(compare ? [this.beside] : [])),
       this.views,
       make("div", { className: "replay-controls" },
         make("div", { className: "replay-track" }, this.slider, this.marks),
         make("div", { className: "replay-bar" }, this.back, this.playing, this.next,
-        make("span", { className: "replay-by", textContent: "step by" }), group("Step by", this.units), make("span", { className: "replay-gap" }), this.link)));
+        make("span", { className: "replay-by", textContent: "step by" }), group("Step by", this.units), this.link)));
     this.body.addEventListener("keydown", (event) => this.#key(event));
     this.#press(this.units, this.unit);
     this.#press([this.guess, this.beside], false);

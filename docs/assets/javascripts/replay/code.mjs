@@ -18,46 +18,33 @@ function ranges(code) {
   return found;
 }
 
-/** Line of the file: { range, block, text }, from all blocks of the page that show it. */
-export function linesOf(snippet) {
+/** Line of the file: { range, block }, from the page's blocks of a file or section. */
+export function linesOf(snippet, section) {
   const lines = new Map();
-  for (const block of document.querySelectorAll(`figure[data-snippet="${snippet}"]`)) {
+  const only = section ? `[data-section="${section}"]` : "";
+  for (const block of document.querySelectorAll(`figure[data-snippet="${snippet}"]${only}`)) {
     const all = ranges(block.querySelector("pre code"));
     for (const [n, line] of block.dataset.lines.split(" ").map(Number).entries()) {
-      const shown = { range: all[n], block, text: all[n].toString() };
-      lines.set(line, [...(lines.get(line) ?? []), shown]);
+      lines.set(line, [...(lines.get(line) ?? []), { range: all[n], block }]);
     }
   }
   return lines;
 }
 
-/** The lines of the statement that starts at a line: until its brackets are closed. */
-export function statement(lines, first) {
-  const found = [];
-  let open = 0;
-  for (let line = first; lines.has(line); line += 1) {
-    found.push(line);
-    const code = lines.get(line)[0].text.replace(/#.*/, "");
-    open += code.replace(/[^([{]/g, "").length - code.replace(/[^)\]}]/g, "").length;
-    if (open <= 0) break;
-  }
-  return found;
-}
-
-/** Mark lines in the blocks that show them, where `on` is true; else no line. */
-export function light(lines, marked, on) {
+/** Mark the lines from `first` to `last` in the blocks that show them, or none. */
+export function light(lines, first, last, on) {
   for (const { block } of new Set([...lines.values()].flat())) {
     block.querySelector(".replay-line")?.classList.add("off");
   }
   if (!on) return;
-  for (const { range, block } of lines.get(marked[0]) ?? []) {
+  for (const { range, block } of lines.get(first) ?? []) {
     const box = block.querySelector(".highlight");
     let bar = box.querySelector(".replay-line");
     if (!bar) box.prepend((bar = document.createElement("div")));
     bar.className = "replay-line";
-    const last = lines.get(marked.at(-1)).find((each) => each.block === block) ?? { range };
+    const end = lines.get(last)?.find((each) => each.block === block)?.range ?? range;
     const top = range.getBoundingClientRect().top;
     bar.style.setProperty("--top", `${top - box.getBoundingClientRect().top}px`);
-    bar.style.setProperty("--tall", `${last.range.getBoundingClientRect().bottom - top}px`);
+    bar.style.setProperty("--tall", `${end.getBoundingClientRect().bottom - top}px`);
   }
 }

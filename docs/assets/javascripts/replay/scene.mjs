@@ -1,7 +1,7 @@
 // What is drawn of a run, and where it stands.
 
 export const PAD = 10, BUS = 30; // pixels
-const GAP = 14, HEAD = 20, LABEL = 17, BAR = 44;
+const GAP = 14, HEAD = 20, LABEL = 17, LETTER = 7, BAR = 44;
 const SMALLEST = 14, LARGEST = 38; // of a cell on the chip
 const TINY = 7; // of a cell in memory
 
@@ -15,16 +15,18 @@ export function scene(run) {
     const bars = key === "chip" && it.shape.length < 2;
     const size = bars ? [it.shape[0] ?? 1, 1] : [rows(it.shape), it.shape.at(-1)];
     const [high, wide] = it.turned ? size.toReversed() : size;
+    const label = it.label ?? it.name;
+    const about = it.title ?? it.shape.join(" × ");
     const finite = values.flat().map(number).filter(Number.isFinite);
     return {
-      ...it, key, bars, rows: high, cols: wide, stride: size[1], low: Math.min(0, ...finite),
+      ...it, key, label, about, bars, rows: high, cols: wide, stride: size[1], low: Math.min(0, ...finite),
       high: Math.max(0, ...finite), most: Math.max(...finite.map(Math.abs), 1e-9),
     };
   };
   const memory = run.tensors.map((it) => {
     const writes = run.steps.flatMap(({ writes = [] }) => writes);
     const stored = writes.filter(([name]) => name === it.name).map(([, , values]) => values);
-    return item(it, "memory", [it.values, ...stored]);
+    return item(it, "memory", [it.values ?? [], ...stored]);
   });
   const chip = run.state.map((it) =>
     item(it, "chip", run.steps.flatMap(({ state }) => (state?.[it.name] ? [state[it.name]] : []))),
@@ -54,7 +56,10 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
   const room = width - 2 * PAD;
   let y = 0;
   let fits = true;
-  const wide = (it, side) => (!it ? 0 : it.bars ? BAR : it.cols * side);
+  // Whoever sees a matrix that is never stored should read that it is not.
+  const named = (it) => it.label.length + (it.level === "map" && width > 480 ? it.about.length : 0);
+  const wide = (it, side) =>
+    it ? Math.max(it.bars ? BAR : it.cols * side, LETTER * named(it)) : 0;
   const wrapped = (all, side) => {
     const lines = [];
     let used = Infinity;
@@ -72,7 +77,7 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
     let x = (width + GAP - total(line.map(([, size]) => size + GAP))) / 2;
     for (const [column, size] of line) {
       const it = column[row];
-      if (it) boxes.set(it, { x, y: y + LABEL, side, across: it.bars ? BAR : side });
+      if (it) boxes.set(it, { x, y: y + LABEL, side, across: it.bars ? BAR : side, room: size });
       x += size + GAP;
     }
     y += LABEL + high + 7;
@@ -88,12 +93,23 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
   y += BUS;
   // An operand stands above its product, if all of the chip is on one line.
   const lines = wrapped(columns, cell);
-  const above = columns.flatMap(([, it]) => (it ? [[it]] : []));
-  if (above.length) {
-    band("shared", lines.length > 1 ? wrapped(above, cell) : lines, lines.length > 1 ? 0 : 1, cell);
-    y += 5;
+  const shared = chip.filter((it) => it.level === "shared");
+  if (lines.length === 1 && columns.some(([, above]) => above)) {
+    band("shared", lines, 1, cell);
+    band("registers", lines, 0, cell);
+    // Shared memory reaches down to what it holds beside the registers.
+    const left = lines[0].filter(([[it]]) => it.level === "shared").map(([[it]]) => it);
+    bands.at(-1).x = Math.max(0, ...left.map((it) => boxes.get(it).x + wide(it, cell) + GAP / 2));
+    bands.at(-2).height = y - bands.at(-2).y;
+  } else {
+    const flat = (items) => wrapped(items.map((it) => [it]), cell);
+    if (shared.length) {
+      band("shared", flat(shared), 0, cell);
+      y += 5;
+    }
+    const rest = columns.map(([it]) => it).filter((it) => !shared.includes(it));
+    band("registers", flat(rest), 0, cell);
   }
-  band("registers", lines, 0, cell);
   for (const it of chip.filter((each) => each.place)) {
     boxes.set(it, boxes.get(chip.find((each) => each.name === it.place)));
   }

@@ -35,7 +35,7 @@ export class Stage {
     this.run = run;
     this.sizes = sizes ?? {};
     this.scene = scene(run);
-    const names = (items) => items.map((it) => it.title ?? it.label ?? it.name).join(", ");
+    const names = (items) => items.map((it) => `${it.label} ${it.about}`).join(", ");
     const { memory, chip } = this.scene;
     this.element.ariaLabel = `In memory: ${names(memory)}. On the chip: ${names(chip)}.`;
   }
@@ -56,8 +56,8 @@ export class Stage {
       written: text("sum", width - PAD, middle, true),
       products: text("sum", width - PAD, bands.at(-1).y + 15, true),
     };
-    const titles = bands.map(({ name, y }) => {
-      const title = text("band", PAD, y + 15);
+    const titles = bands.map(({ name, y, x = 0 }) => {
+      const title = text("band", x + PAD, y + 15);
       title.append(bands.length < 3 && name === "registers" ? "On the chip" : LEVELS[name]);
       const size = draw("tspan", { class: "quiet", dx: 6 }, this.sizes[name] ?? "");
       title.append(size);
@@ -66,27 +66,26 @@ export class Stage {
     this.parts = new Map();
     const drawn = [...this.scene.memory, ...this.scene.chip].map((it) => this.#item(it));
     this.air = draw("g", { class: "air" });
-    this.element.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    this.element.setAttribute("viewBox", `0 0 ${width} ${Math.max(height, best.height)}`);
     // What is left over is above and below.
     const down = Math.max(0, (height - best.height) / 2);
     this.element.replaceChildren(draw("g", { transform: `translate(0 ${down})` },
       ...bands.map((band) => draw("rect", {
-        class: `level ${band.name}`, x: 0.5, y: band.y + 0.5, width: width - 1,
+        class: `level ${band.name}`, x: (band.x ?? 0) + 0.5, y: band.y + 0.5,
+        width: width - (band.x ?? 0) - 1,
         height: band.height - 1, rx: 5,
       })),
       ...titles, this.note, ...Object.values(this.sums), ...drawn, this.air));
   }
 
   #item(it) {
-    const { x, y, side, across } = this.boxes.get(it);
+    const { x, y, side, room } = this.boxes.get(it);
     const group = draw("g", { class: `item t-${it.colour} ${it.level}` });
-    const label = draw("text", { class: "label", x, y: y - 5 }, it.label ?? it.name);
-    const room = it.cols * across - 9 * (it.label ?? it.name).length;
-    const about = it.title ?? (it.key === "memory" ? it.shape.join(" × ") : "");
-    if (about.length * 5.6 < room) {
-      label.append(draw("tspan", { class: "quiet", dx: 6 }, about));
+    const label = draw("text", { class: "label", x, y: y - 5 }, it.label);
+    if (9 * it.label.length + 6.2 * it.about.length < room) {
+      label.append(draw("tspan", { class: "quiet", dx: 5 }, it.about));
     }
-    group.append(draw("title", {}, `${it.label ?? it.name}: ${it.title ?? it.name}`), label);
+    group.append(draw("title", {}, `${it.label}: ${it.about}`), label);
     const cells = Array.from({ length: it.rows * it.cols }, (_, index) => {
       const at = this.#at(it, index);
       const rect = draw("rect", {
@@ -176,7 +175,9 @@ export class Stage {
     const made = `${of(sums.products, totals.products)} multiply-adds`;
     this.sums.products.textContent = totals.products ? made : "";
     this.sums.read.classList.toggle("now", Boolean(step.reads));
-    this.sums.written.classList.toggle("now", Boolean(step.writes));
+    const stored = this.scene.memory.filter((it) => it.level !== "map" && it.writes);
+    const stores = stored.some((it) => memory.get(it.name).touched.length && step.writes);
+    this.sums.written.classList.toggle("now", Boolean(stores));
     this.sums.products.classList.toggle("now", Boolean(step.product));
     this.note.textContent = "";
     if (moving && !still.matches) this.#fly(step, changed, uses);
@@ -262,6 +263,6 @@ export class Stage {
     const values = (it.key === "memory" ? this.last.memory : this.last.chip).get(it.name);
     const value = values?.values[index];
     const is = value === null || value === undefined ? "empty" : written(value, 3);
-    this.note.textContent = `${it.label ?? it.name}[${place.join(", ")}] = ${is}`;
+    this.note.textContent = `${it.label}[${place.join(", ")}] = ${is}`;
   }
 }

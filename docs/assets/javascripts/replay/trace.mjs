@@ -10,8 +10,10 @@ export function* indices(spans) {
 /** Everything as it is after step `at` of a run. */
 export function frame(run, at) {
   const memory = new Map();
-  for (const { name, values } of run.tensors) {
-    memory.set(name, { values: [...values], reads: values.map(() => 0), touched: [] });
+  for (const { name, shape, values } of run.tensors) {
+    const empty = Array(shape.reduce((size, each) => size * each, 1)).fill(null);
+    const reads = empty.map(() => 0);
+    memory.set(name, { values: [...(values ?? empty)], reads, touched: [] });
   }
   const bytes = new Map(run.tensors.map((t) => [t.name, t.level === "map" ? 0 : t.bytes]));
   const starts = new Set(run.programs.map(({ start }) => start));
