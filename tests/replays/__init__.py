@@ -81,6 +81,7 @@ class Replay:
             sentence is a format string that may use what a Moment has, or a function of
             the Moment that returns one. Where it is "", the line is not shown, and what
             it changes is shown with the next.
+        frames: the line, by its key, whose steps are the key frames, before the last.
         program: what a program is called; {0}, {1} and {2} are its index.
         formulas: bytes "read" and "written", as a product and a sum of symbols.
         symbols: the values of the symbols, from the inputs.
@@ -99,6 +100,7 @@ class Replay:
     memory: Sequence[Show]
     state: Sequence[Show]
     lines: Mapping[str, Sentence]
+    frames: str
     program: str
     formulas: Mapping[str, str]
     symbols: Callable[..., Mapping[str, int]]

@@ -16,6 +16,7 @@ from tests.replays.watch import Watch
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.evidence import records
+from verified_docs.evidence.manifest import reached
 
 FORMAT = 1
 LARGEST = 20_000  # bytes of a record, compressed
@@ -68,10 +69,8 @@ def formula(text: str, symbols: Any) -> dict[str, Any]:
 
 def manifest(root: Path, snippet: str) -> dict[str, str]:
     """The hashes of all that a record rests on."""
-    own = (path.relative_to(root) for path in (root / layout.REPLAYS).glob("*.py"))
-    files = {path.as_posix() for path in own}
-    files |= {layout.snippet_file(snippet), layout.replay_file(snippet)}
-    return records.hashes(root, files)
+    first = (f"{layout.REPLAYS}/record.py", layout.replay_file(snippet))
+    return records.hashes(root, reached(root, first))
 
 
 def read(root: Path, snippet: str) -> dict[str, Any]:

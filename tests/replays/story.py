@@ -15,6 +15,7 @@ from tests.replays.watch import Access, Line, Locals, Watch, span
 from verified_docs.code.snippets import Snippet
 
 DIGITS = 3
+FRAMES = 3  # key frames before the last
 Step = dict[str, Any]
 
 
@@ -55,36 +56,40 @@ class Value:
         return Value(self.data.reshape(-1)[0])
 
 
-class Before:
-    """The variables as they were, as attributes."""
+class Names:
+    """Variables as attributes."""
 
     def __init__(self, values: Locals, row: int | None) -> None:
         self._values, self._row = values, row
 
     def __getattr__(self, name: str) -> Value:
-        return _value(self._values, name, self._row)
+        if name not in self._values:
+            known = ", ".join(sorted(self._values))
+            raise StoryError(f"a sentence speaks of {name}; there are {known}")
+        return Value(self._values[name], self._row)
 
 
 class Moment(Mapping[str, Any]):
     """What a sentence may speak of.
 
-    Local variables by name, after the line; {before.m_i}, before it; {row}, the row at
-    hand; {tile}, how many tiles of this loop there were; {count} and {bytes} that the
-    line loads or stores.
+    Local variables by name, after the line, of the row at hand; {before.m_i}, before
+    it; {all.offs_m}, of all rows; {row}, the row at hand; {program}; {tile}, how many
+    tiles of this loop there were; {count} and {bytes} that the line loads or stores.
     """
 
     def __init__(
         self, line: Line, row: int | None, rows: str, facts: dict[str, Any]
     ) -> None:
         self.line, self.row = line, row
-        self.facts = {**facts, "before": Before(line.before, row)}
+        self.facts = {**facts, "before": Names(line.before, row)}
+        self.facts["all"] = Names(line.after, None)
         if row is not None and rows in line.after:
             self.facts["row"] = int(line.after[rows].reshape(-1)[row])
 
     def __getitem__(self, name: str) -> Any:
         if name in self.facts:
             return self.facts[name]
-        return _value(self.line.after, name, self.row)
+        return getattr(Names(self.line.after, self.row), name)
 
     def __iter__(self) -> Iterator[str]:
         return iter({**self.facts, **self.line.after})
@@ -98,21 +103,12 @@ class Moment(Mapping[str, Any]):
 
     def rises(self, old: str, new: str) -> bool:
         """Whether, in the row at hand, one variable was below the other one now."""
-        return float(Before(self.line.before, self.row).__getattr__(old)) < float(
-            self[new]
-        )
+        return float(getattr(self["before"], old)) < float(self[new])
 
     def say(self, sentence: Sentence) -> str:
         """The sentence with its values."""
         text = sentence(self) if callable(sentence) else sentence
         return typeset(text.format_map(self))
-
-
-def _value(values: Locals, name: str, row: int | None) -> Value:
-    if name not in values:
-        known = ", ".join(sorted(values))
-        raise StoryError(f"a sentence speaks of {name}; there are {known}")
-    return Value(values[name], row)
 
 
 def number(value: float) -> float | int | str:
@@ -169,6 +165,7 @@ class Story:
             "state": [self.variable(show) for show in self.replay.state],
             "programs": programs,
             "steps": steps,
+            "frames": self.frames(steps),
             "totals": self.totals(steps),
         }
 
@@ -204,6 +201,14 @@ class Story:
         if show.name in self.loads:
             found["loads"] = self.loads[show.name]
         return found
+
+    def frames(self, steps: list[Step]) -> list[int]:
+        """A few steps that tell the story: some of one line, and the last of all."""
+        line = span(self.watch.statements[self.find(self.replay.frames)])[0]
+        known = [n for n, step in enumerate(steps) if step["line"] == line]
+        count = min(FRAMES, len(known))
+        spread = (round(n * (len(known) - 1) / max(1, count - 1)) for n in range(count))
+        return sorted({*(known[n] for n in spread), len(steps) - 1})
 
     def totals(self, steps: list[Step]) -> dict[str, int]:
         """Bytes from and to memory, and multiply-adds of products."""
@@ -315,13 +320,12 @@ class Story:
             for node in ast.walk(line.node)
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("dot")
         )
-        of = [name for each in call.args[:2] for name in names(each, ast.Load)]
-        gives = [*names(line.node, ast.Store)]
-        return {
-            "of": [name for name in of if name in self.shown],
-            "gives": gives[0],
-            "count": line.products,
-        }
+        of = [
+            next(name for name in names(each, ast.Load) if name in self.shown)
+            for each in call.args[:2]
+        ]
+        gives = next(names(line.node, ast.Store))
+        return {"of": of, "gives": gives, "count": line.products}
 
     def changed(self, line: Line, held: Locals) -> Locals:
         """The variables that a line sets to something else."""

@@ -3,6 +3,7 @@
 A record that is missing, or whose files have changed, is written anew: commit it.
 """
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,20 @@ def test_is_a_run_of_its_kernel(snippet: str) -> None:
         record.write(ROOT, made)
     else:
         assert known["runs"] == made["runs"], "the same files tell another story"
+
+
+@pytest.mark.parametrize("snippet", layout.replayed(ROOT))
+def test_its_formulas_are_those_of_its_page(snippet: str) -> None:
+    pages = (path.read_text("utf-8") for path in (ROOT / "docs").rglob("*.md"))
+    shown = [page for page in pages if f"replay: {snippet}\n" in page]
+    assert shown, "no page shows it"
+    for formula in record.described(snippet).formulas.values():
+        assert any(plain(formula) in plain(page) for page in shown), formula
+
+
+def plain(formula: str) -> str:
+    """A formula without what sets it: spaces, signs of products, TeX's own marks."""
+    return re.sub(r"\\(?:,|cdot)|[\s·{}\\]", "", formula)
 
 
 def check_outputs(replay: Replay, run: Run, outputs: Tensors) -> None:

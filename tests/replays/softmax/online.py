@@ -66,6 +66,7 @@ REPLAY = Replay(
         Show("l_i", "l", "the sum of exp(x - m) so far"),
         Show("y", "y", "the weights of the tile"),
     ],
+    frames="sum",
     program="row {0}",
     lines={
         "m_i = tl.full": "Nothing was seen yet, and the maximum of nothing is -∞.",
