@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.snippets import Section, Snippet
-from verified_docs.pages import badges, diagrams, ladder, notebook, plots
+from verified_docs.pages import badges, diagrams, ladder, notebook, plots, replays
 from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
 
@@ -131,6 +131,11 @@ def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
     return diagrams.render(path, site.unique("diagram"))
 
 
+def replay(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """A recorded run of a kernel, which can be stepped through."""
+    return replays.render(site, body)
+
+
 def plot(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A line plot of a benchmark's record."""
     return plots.plot(site.evidence, body, site.unique("plot"))
@@ -187,6 +192,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "output": (output, ("from",)),
     "cell": (cell, ("notebook", "id")),
     "svg": (svg, ()),
+    "replay": (replay, ()),
     "plot": (plot, ()),
     "measurements": (measurements, ()),
     "verification": (verification, ()),

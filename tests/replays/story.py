@@ -1,0 +1,515 @@
+"""Makes the story of a run from what was watched: its steps, as a record has them."""
+
+import ast
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from tests.replays import Map, Replay, Sentence, Show
+from tests.replays.watch import Access, Line, Locals, Watch, span
+from verified_docs.code.snippets import Snippet
+
+DIGITS = 3
+FRAMES = 3  # key frames before the last
+Step = dict[str, Any]
+
+
+class StoryError(ValueError):
+    """A description that does not fit what ran; the message says where."""
+
+
+class Value:
+    """A number or an array in a sentence; of an array with rows, the row at hand."""
+
+    def __init__(self, data: np.ndarray, row: int | None = None) -> None:
+        self.data = data if row is None or not data.ndim else data[row]
+
+    def __format__(self, form: str) -> str:
+        return ", ".join(spoken(each) for each in self.data.reshape(-1))
+
+    def __float__(self) -> float:
+        return float(self.data)
+
+    @property
+    def max(self) -> "Value":
+        """The largest."""
+        return Value(self.data.max())
+
+    @property
+    def sum(self) -> "Value":
+        """The sum."""
+        return Value(self.data.sum())
+
+    @property
+    def end(self) -> "Value":
+        """The last."""
+        return Value(self.data.reshape(-1)[-1])
+
+    @property
+    def first(self) -> "Value":
+        """The first."""
+        return Value(self.data.reshape(-1)[0])
+
+
+class Names:
+    """Variables as attributes."""
+
+    def __init__(self, values: Locals, row: int | None) -> None:
+        self._values, self._row = values, row
+
+    def __getattr__(self, name: str) -> Value:
+        if name not in self._values:
+            known = ", ".join(sorted(self._values))
+            raise StoryError(f"a sentence speaks of {name}; there are {known}")
+        return Value(self._values[name], self._row)
+
+
+class Moment(Mapping[str, Any]):
+    """What a sentence may speak of.
+
+    Local variables by name, after the line, of the row at hand; {before.m_i}, before
+    it; {all.offs_m}, of all rows; {row}, the row at hand; {program}; {tile}, how many
+    tiles of this loop there were; {count} and {bytes} that the line loads or stores.
+    """
+
+    def __init__(
+        self, line: Line, row: int | None, rows: str, facts: dict[str, Any]
+    ) -> None:
+        self.line, self.row = line, row
+        self.facts = {**facts, "before": Names(line.before, row)}
+        self.facts["all"] = Names(line.after, None)
+        if row is not None and rows in line.after:
+            self.facts["row"] = int(line.after[rows].reshape(-1)[row])
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self.facts:
+            return self.facts[name]
+        return getattr(Names(self.line.after, self.row), name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.facts, **self.line.after})
+
+    def __len__(self) -> int:
+        return len({**self.facts, **self.line.after})
+
+    def array(self, name: str) -> np.ndarray:
+        """A variable after the line, whole."""
+        return self.line.after[name]
+
+    def rises(self, old: str, new: str) -> bool:
+        """Whether, in the row at hand, one variable was below the other one now."""
+        return float(getattr(self["before"], old)) < float(self[new])
+
+    def say(self, sentence: Sentence) -> str:
+        """The sentence with its values."""
+        text = sentence(self) if callable(sentence) else sentence
+        return typeset(text.format_map(self))
+
+
+def number(value: float) -> float | int | str:
+    """A number as the record has it."""
+    value = float(value)
+    if not math.isfinite(value):
+        return "nan" if value != value else "inf" if value > 0 else "-inf"
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short == int(short) else short
+
+
+def spoken(value: float) -> str:
+    """A number as a sentence has it."""
+    text = str(number(value)).replace("inf", "∞").replace("nan", "NaN")
+    return typeset(text)
+
+
+def typeset(text: str) -> str:
+    """The text with signs for minus instead of hyphens."""
+    return re.sub(r"(?<= )-(?= )|(?<!\w)-(?=[\d∞.])", "\N{MINUS SIGN}", text)
+
+
+@dataclass
+class Story:
+    """The steps of one run.
+
+    Args:
+        replay: its description.
+        snippet: the file.
+        watch: what ran.
+        maps: the shapes of the matrices that are never stored.
+    """
+
+    replay: Replay
+    snippet: Snippet
+    watch: Watch
+    maps: Mapping[str, tuple[int, int]]
+
+    def __post_init__(self) -> None:
+        self.shown = {show.name: show for show in self.replay.state}
+        self.loads: dict[str, str] = {}
+        self.shapes: dict[str, list[int]] = {}
+
+    def record(self, title: str, name: str) -> dict[str, Any]:
+        """The run as the record has it."""
+        steps, programs = self.steps()
+        return {
+            "name": name,
+            "title": typeset(title),
+            "tensors": [
+                *map(self.tensor, self.replay.memory),
+                *map(self.map, self.replay.maps),
+            ],
+            "state": [self.variable(show) for show in self.replay.state],
+            "programs": programs,
+            "steps": steps,
+            "frames": self.frames(steps),
+            "totals": self.totals(steps),
+        }
+
+    def tensor(self, show: Show) -> dict[str, Any]:
+        """One array in memory."""
+        if show.name not in self.watch.tensors:
+            known = ", ".join(self.watch.tensors)
+            raise StoryError(f"no line touches {show.name}; the arrays are {known}")
+        now, first = self.watch.tensors[show.name]
+        touches = [
+            verb
+            for line in self.watch.lines
+            for verb, accesses in (("read", line.reads), ("written", line.writes))
+            if any(access.name == show.name for access in accesses)
+        ]
+        shape = list(now.shape)
+        while len(shape) > 1 and shape[0] == 1:
+            del shape[0]
+        facts = {"bytes": now.element_size(), "writes": "written" in touches}
+        if touches[0] == "read":
+            facts["values"] = flat(first.numpy())
+        return shown(show, shape, "memory") | facts
+
+    def map(self, each: Map) -> dict[str, Any]:
+        """A matrix that is never stored."""
+        return shown(each.show, self.maps[each.show.name], "map") | {"writes": True}
+
+    def variable(self, show: Show) -> dict[str, Any]:
+        """One variable on the chip."""
+        if show.name not in self.shapes:
+            raise StoryError(f"no line sets {show.name}")
+        found = shown(show, self.shapes[show.name], show.level)
+        if show.name in self.loads:
+            found["loads"] = self.loads[show.name]
+        return found
+
+    def frames(self, steps: list[Step]) -> list[int]:
+        """A few steps that tell the story: some of one line, and the last of all."""
+        line = span(self.watch.statements[self.find(self.replay.frames)])[0]
+        known = [n for n, step in enumerate(steps) if step["line"] == line]
+        count = min(FRAMES, len(known))
+        spread = (round(n * (len(known) - 1) / max(1, count - 1)) for n in range(count))
+        return sorted({*(known[n] for n in spread), len(steps) - 1})
+
+    def totals(self, steps: list[Step]) -> dict[str, int]:
+        """Bytes from and to memory, and multiply-adds of products."""
+        size = {name: t.element_size() for name, (t, _) in self.watch.tensors.items()}
+        found = {"read": 0, "written": 0, "products": 0}
+        for step in steps:
+            for verb, key in (("reads", "read"), ("writes", "written")):
+                for name, ranges, *_ in step.get(verb, ()):
+                    found[key] += sum(ranges[1::2]) * size.get(name, 0)
+            found["products"] += step.get("product", {}).get("count", 0)
+        return found
+
+    def steps(self) -> tuple[list[Step], list[dict[str, Any]]]:
+        """The steps, and the programs that they belong to."""
+        steps: list[Step] = []
+        programs: list[dict[str, Any]] = []
+        several = len({line.kernel for line in self.watch.lines}) > 1
+        for lines in self.by_program():
+            first = lines[0]
+            made = list(self.program(lines))
+            if not made:
+                continue
+            made[0]["mark"] = "program"
+            label = self.replay.program.format(*first.program, kernel=first.kernel)
+            found = {"id": list(first.program), "label": label, "start": len(steps)}
+            programs.append(found | ({"kernel": first.kernel} if several else {}))
+            steps += made
+        return steps, programs
+
+    def by_program(self) -> Iterator[list[Line]]:
+        """The lines of each program, in turn."""
+        found: list[Line] = []
+        for line in self.watch.lines:
+            if found and key(line) != key(found[0]):
+                yield found
+                found = []
+            found.append(line)
+        if found:
+            yield found
+
+    def program(self, lines: Sequence[Line]) -> Iterator[Step]:
+        """The steps of one program."""
+        rows = self.rows(lines)
+        dead = self.dead(lines)
+        held: Locals = {}
+        tiles: dict[ast.stmt, int] = {}
+        facts: dict[str, Any] = {"program": lines[0].program[0], "tile": 0}
+        mark, changes, drop = "", {}, []
+        for n, line in enumerate(lines):
+            if line.enters:
+                tiles[line.node] = tiles.get(line.node, 0) + 1
+                facts = {**facts, "tile": tiles[line.node]}
+                mark = "tile"
+            changed = {} if line.inner else self.changed(line, held)
+            held |= changed
+            touches = bool(line.reads or line.writes or line.products or changed)
+            changes |= changed
+            step = self.step(line, rows[n], facts, self.sentence(line, touches))
+            if step["say"] and not (self.head(line) and not line.enters):
+                for each in self.replay.maps:
+                    if each.of in changes:
+                        write = _write(self.mapped(each, line, changes[each.of]))
+                        step.setdefault("writes", []).append(write)
+                if changes:
+                    step["state"] = {name: flat(x) for name, x in changes.items()}
+                if gone := [name for name in drop if name not in changes]:
+                    step["drop"] = gone
+                if mark:
+                    step["mark"] = mark
+                mark, changes, drop = "", {}, []
+                yield step
+            for name in dead[n]:
+                if name in held:
+                    del held[name]
+                    drop.append(name)
+
+    def step(
+        self, line: Line, row: int | None, facts: dict[str, Any], sentence: Sentence
+    ) -> Step:
+        """What one line does, without its state; it says "" if it is not shown."""
+        first, last = span(line.node)
+        step: Step = {"line": first}
+        if last > first:
+            step["last"] = last
+        accesses = [*line.reads, *line.writes]
+        sizes = [self.watch.tensors[a.name][0].element_size() for a in accesses]
+        facts = facts | {
+            "count": sum(len(a.index) for a in accesses),
+            "bytes": sum(
+                len(a.index) * b for a, b in zip(accesses, sizes, strict=True)
+            ),
+        }
+        if line.reads:
+            step["reads"] = [[a.name, ranges(a.index)] for a in line.reads]
+        if line.writes:
+            step["writes"] = [_write(access) for access in line.writes]
+        if line.products:
+            step["product"] = self.product(line)
+        reads = dict.fromkeys(names(line.node, ast.Load))
+        if uses := [name for name in reads if name in self.shown]:
+            step["uses"] = uses
+        step["say"] = Moment(line, row, self.replay.rows, facts).say(sentence)
+        return step
+
+    def product(self, line: Line) -> dict[str, Any]:
+        """Which variables a line multiplies."""
+        call = next(
+            node
+            for node in ast.walk(line.node)
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("dot")
+        )
+        of = [
+            next(name for name in names(each, ast.Load) if name in self.shown)
+            for each in call.args[:2]
+        ]
+        gives = next(names(line.node, ast.Store))
+        return {"of": of, "gives": gives, "count": line.products}
+
+    def changed(self, line: Line, held: Locals) -> Locals:
+        """The variables that a line sets to something else."""
+        found: Locals = {}
+        written = [*names(line.node, ast.Store)]
+        for name in written:
+            if name not in self.shown or name not in line.after:
+                continue
+            now = self.drawn(line.after[name])
+            was = held.get(name)
+            if was is None or not np.array_equal(was, now, equal_nan=True):
+                found[name] = now
+            shape = list(now.shape)
+            if self.shapes.setdefault(name, shape) != shape:
+                raise StoryError(f"{name} has the shapes {self.shapes[name]}, {shape}")
+            if line.reads:
+                self.loads.setdefault(name, line.reads[0].name)
+        return found
+
+    def drawn(self, value: np.ndarray) -> np.ndarray:
+        """A variable in the shape in which it is drawn: [rows], or [rows, columns]."""
+        if value.ndim == 1 and not self.replay.rows:
+            return value[None]
+        return value[:, 0] if value.ndim == 2 and value.shape[1] == 1 else value
+
+    def mapped(self, each: Map, line: Line, tile: np.ndarray) -> Access:
+        """Which elements of a map a tile is."""
+        size = self.maps[each.show.name]
+        rows, cols = (line.after[name].reshape(-1) for name in (each.rows, each.cols))
+        inside = (rows < size[0])[:, None] & (cols < size[1])[None, :]
+        index = rows[:, None] * size[1] + cols[None, :]
+        return Access(each.show.name, index[inside], tile[inside])
+
+    def dead(self, lines: Sequence[Line]) -> list[list[str]]:
+        """The variables that nobody reads any more, after each of the lines."""
+        events: list[tuple[int, str, str]] = []
+        for n, line in enumerate(lines):
+            events += ((n, "read", name) for name in names(line.node, ast.Load))
+            if not line.inner:
+                events += ((n, "write", name) for name in names(line.node, ast.Store))
+        found: list[list[str]] = [[] for _ in lines]
+        for name in self.shown:
+            last = None
+            for n, verb, which in events:
+                if which != name:
+                    continue
+                again = verb == "write" and last is not None
+                # What is set anew in the same turn of a loop stays until then.
+                if again and any(line.enters for line in lines[last:n]):
+                    found[last].append(name)
+                last = n
+            if last is not None:
+                found[last].append(name)
+        return found
+
+    def rows(self, lines: Sequence[Line]) -> list[int | None]:
+        """The row that is spoken of at each line: where most changes in its tile."""
+        if not self.replay.rows:
+            return [None for _ in lines]
+        starts = [n for n, line in enumerate(lines) if line.enters] or [0]
+        spans = zip(starts, [*starts[1:], len(lines)], strict=True)
+        chosen: list[int | None] = []
+        for start, end in spans:
+            row = self.most(lines[start:end])
+            chosen += [row] * (end - len(chosen))
+        return chosen
+
+    def most(self, lines: Sequence[Line]) -> int:
+        """The row in which the followed variable changes most."""
+        values = [
+            line.after[self.replay.follow].reshape(
+                len(line.after[self.replay.rows]), -1
+            )
+            for line in lines
+            if self.replay.follow in line.after and self.replay.rows in line.after
+        ]
+        if not values:
+            return 0
+        first, last = values[0][:, 0], values[-1][:, 0]
+        old = np.where(np.isfinite(first), first, 0.0)
+        return int(np.argmax(np.where(np.isfinite(last), last - old, -np.inf)))
+
+    @staticmethod
+    def head(line: Line) -> bool:
+        """Whether it is the head of a loop."""
+        return isinstance(line.node, ast.For | ast.While)
+
+    def sentence(self, line: Line, touches: bool) -> Sentence:
+        """What the description says of a line."""
+        first, _ = span(line.node)
+        if first in self.sentences:
+            return self.sentences[first]
+        if touches:
+            text = self.text[first - 1].strip()
+            raise StoryError(f"line {first} has no sentence: {text}")
+        return ""
+
+    @cached_property
+    def text(self) -> list[str]:
+        """The lines of the file."""
+        return self.snippet.data.decode().split("\n")
+
+    @cached_property
+    def sentences(self) -> dict[int, Sentence]:
+        """The sentences by the first line of their statement."""
+        found: dict[int, Sentence] = {}
+        for where, sentence in self.replay.lines.items():
+            line = span(self.watch.statements[self.find(where)])[0]
+            if line in found:
+                raise StoryError(f"{where!r}: line {line} has two sentences")
+            found[line] = sentence
+        return found
+
+    def find(self, where: str) -> int:
+        """The line that a key of the description means."""
+        mark = f"# --8<-- [line:{where}]"
+        marked = [n for n, line in enumerate(self.text, 1) if line.strip() == mark]
+        if marked:
+            after = range(marked[0] + 1, len(self.text) + 1)
+            return next(n for n in after if n in self.watch.statements)
+        section, _, part = where.rpartition(": ")
+        inside = self.snippet.section(section)
+        found = [
+            n
+            for n in range(inside.first, inside.last + 1)
+            if part in self.text[n - 1] and n in self.watch.statements
+        ]
+        if len(found) != 1:
+            raise StoryError(f"{where!r} is on the lines {found}, not on one")
+        return found[0]
+
+
+def shown(show: Show, shape: Sequence[int], level: str) -> dict[str, Any]:
+    """What of an array or a variable is always the same."""
+    found = {
+        "name": show.name,
+        "label": show.label or show.colour or show.name,
+        "title": typeset(show.title),
+        "colour": show.colour,
+        "level": level,
+        "shape": list(shape),
+    }
+    if show.turned:
+        found["turned"] = True
+    return found | ({"place": show.place} if show.place else {})
+
+
+def key(line: Line) -> tuple[Any, ...]:
+    """What program a line belongs to."""
+    return line.launch, line.kernel, line.program
+
+
+def names(node: ast.AST, context: type[ast.expr_context]) -> Iterator[str]:
+    """The variables that a statement, or the head of one, reads or sets."""
+    parts = [node]
+    if isinstance(node, ast.For):
+        parts = [node.target, node.iter]
+    elif isinstance(node, ast.If | ast.While):
+        parts = [node.test]
+    for part in parts:
+        for each in ast.walk(part):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, context):
+                yield each.id
+        if isinstance(part, ast.AugAssign) and context is ast.Load:
+            yield ast.unparse(part.target)
+
+
+def flat(values: np.ndarray) -> list[float | int | str]:
+    """The numbers of an array, row by row."""
+    return [number(value) for value in values.reshape(-1)]
+
+
+def ranges(index: np.ndarray) -> list[int]:
+    """Elements as [start, count, start, count, ...]."""
+    found: list[int] = []
+    for each in sorted({int(i) for i in index}):
+        if found and found[-2] + found[-1] == each:
+            found[-1] += 1
+        else:
+            found += [each, 1]
+    return found
+
+
+def _write(access: Access) -> list[Any]:
+    order = np.argsort(access.index, kind="stable")
+    assert access.values is not None
+    return [access.name, ranges(access.index), flat(access.values[order])]
