@@ -31,20 +31,31 @@ export function linesOf(snippet, section) {
   return lines;
 }
 
+/** Top and bottom of a line in its block. Asked once: each layout of a page takes time. */
+function place(shown) {
+  if (!shown.bottom) {
+    const box = shown.block.querySelector(".highlight").getBoundingClientRect();
+    const { top, bottom } = shown.range.getBoundingClientRect();
+    Object.assign(shown, { top: top - box.top, bottom: top && bottom - box.top });
+  }
+  return shown;
+}
+
 /** Mark the lines from `first` to `last` in the blocks that show them, or none. */
 export function light(lines, first, last, on) {
-  for (const { block } of new Set([...lines.values()].flat())) {
-    block.querySelector(".replay-line")?.classList.add("off");
-  }
-  if (!on) return;
-  for (const { range, block } of lines.get(first) ?? []) {
-    const box = block.querySelector(".highlight");
-    let bar = box.querySelector(".replay-line");
-    if (!bar) box.prepend((bar = document.createElement("div")));
-    bar.className = "replay-line";
-    const end = lines.get(last)?.find((each) => each.block === block)?.range ?? range;
-    const top = range.getBoundingClientRect().top;
-    bar.style.setProperty("--top", `${top - box.getBoundingClientRect().top}px`);
-    bar.style.setProperty("--tall", `${end.getBoundingClientRect().bottom - top}px`);
+  const ends = (lines.get(last) ?? []).map(place);
+  const starts = new Map((on && lines.get(first)?.map((it) => [it.block, place(it)])) || []);
+  for (const block of new Set([...lines.values()].flat().map((shown) => shown.block))) {
+    const start = starts.get(block);
+    let bar = block.querySelector(".replay-line");
+    if (!bar && start) {
+      bar = document.createElement("div");
+      block.querySelector(".highlight").prepend(bar);
+    }
+    if (bar) bar.className = `replay-line ${start ? "" : "off"}`;
+    if (!start) continue;
+    const end = ends.find((shown) => shown.block === block) ?? start;
+    bar.style.top = `${start.top}px`;
+    bar.style.height = `${end.bottom - start.top}px`;
   }
 }

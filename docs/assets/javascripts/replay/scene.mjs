@@ -1,7 +1,7 @@
 // What is drawn of a run, and where it stands.
 
 export const PAD = 10, BUS = 30; // pixels
-const GAP = 14, HEAD = 20, LABEL = 17, LETTER = 7, BAR = 44;
+const GAP = 14, HEAD = 20, LABEL = 18, LETTER = 8, BAR = 44;
 const SMALLEST = 14, LARGEST = 38; // of a cell on the chip
 const TINY = 7; // of a cell in memory
 
@@ -119,10 +119,10 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
 /** The arrangement with the largest cells that fit into a box. */
 export function arranged(scene, width, height) {
   for (let cell = LARGEST; cell > SMALLEST; cell -= 1) {
-    for (const ratio of [1, 0.8, 0.65, 0.5]) {
+    for (const ratio of [1, 0.8, 0.65, 0.5, 0.4]) {
       const tried = arrange(scene, width, cell, ratio);
       if (tried.fits && tried.height <= height) return tried;
     }
   }
-  return arrange(scene, width, SMALLEST, 0.5);
+  return arrange(scene, width, SMALLEST, 0.4);
 }

@@ -101,7 +101,7 @@ export class Stage {
         group.append(cell.bar, cell.was);
       }
       if (it.bars || side >= READABLE) {
-        const small = it.bars ? Math.min(11, side - 3) : side / (side < 30 ? 2.8 : 3.4);
+        const small = it.bars ? Math.min(12, side - 2) : side / (side < 30 ? 2.3 : 2.9);
         cell.text = draw("text", {
           x: at.x + at.w / 2, y: at.y + at.h / 2, class: "value", "font-size": small,
         });
