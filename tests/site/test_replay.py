@@ -1,4 +1,4 @@
-"""Recorded runs of kernels that a reader steps through: one visit to a page with one."""
+"""Recorded runs of kernels that a reader steps through: one visit to such a page."""
 
 import gzip
 import json
@@ -31,8 +31,8 @@ MOVES = """addEventListener("DOMContentLoaded", () => {
     }).observe({ type: "layout-shift", buffered: true })
 })"""
 
-# At each step, by the keyboard: the sentence, the line that is marked in the replay and in
-# the blocks of the page, the slider's text, the counters, milliseconds.
+# At each step, by the keyboard: the sentence, the line that is marked in the replay and
+# in the blocks of the page, the slider's text, the counters, milliseconds.
 WALK = """() => {
     const replay = document.querySelector("verified-replay")
     const slider = replay.querySelector("input")
@@ -160,8 +160,8 @@ def test_what_is_to_be_guessed_is_hidden(page: Page, record: dict[str, Any]) -> 
         "hash => { location.hash = hash }", f"replay-softmax-online=rising:{asked}"
     )
     slider = replay.get_by_role("slider", name="Step")
-    replay.get_by_role("link", name=f"step {asked} of").wait_for()
-    guess = replay.get_by_role("button", name="Guess each result")
+    replay.get_by_role("link", name=f"{asked} / {len(steps)}: link").wait_for()
+    guess = replay.get_by_role("button", name="Guess first")
     guess.click()
     replay.get_by_role("button", name="Forward").click()
     assert slider.input_value() == str(asked)
@@ -189,5 +189,7 @@ def test_without_scripts_the_figure_stays(browser: Browser, address: str) -> Non
     figure = replay.locator("> figure")
     assert figure.is_visible()
     box, frames = replay.bounding_box(), figure.bounding_box()
-    assert box and frames and box["height"] >= frames["height"] > 0
+    assert box
+    assert frames
+    assert box["height"] >= frames["height"] > 0
     context.close()

@@ -170,7 +170,7 @@ class Replay extends HTMLElement {
       this.unit = unit;
       this.#press(this.units, unit);
     });
-    this.guess = button("Guess first", "Guess each result before it is shown", () => {
+    this.guess = button("Guess first", "Guess first, then see each result", () => {
       this.guessing = !this.guessing;
       this.#press([this.guess], this.guessing);
       this.#show();
@@ -300,7 +300,7 @@ class Replay extends HTMLElement {
     this.next.ariaLabel = secret ? "Reveal" : "Forward";
     this.link.href = `#${this.id}=${view.run.name}:${at + 1}`;
     this.link.textContent = `${at + 1} / ${view.steps.length}`;
-    this.link.ariaLabel = `Link to step ${at + 1} of ${view.steps.length}`;
+    this.link.ariaLabel = `${this.link.textContent}: link to this step`;
   }
 
   #key(event) {
