@@ -2,22 +2,12 @@
 // run of a kernel, which the reader steps through. What is inside the element is for paper, and
 // for browsers without scripts.
 
+import { make } from "./elements.mjs";
 import { light, linesOf } from "./replay/code.mjs";
 import { Stage } from "./replay/stage.mjs";
 import { frame } from "./replay/trace.mjs";
 
 const PACE = { line: 1300, tile: 2000, program: 2600 }; // milliseconds, while it plays
-
-/** An HTML element with its properties, or attributes where a name has a dash. */
-function make(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (/-|role/.test(name)) element.setAttribute(name, value);
-    else element[name] = value;
-  }
-  element.append(...children);
-  return element;
-}
 
 const button = (text, name, click) =>
   make("button", { type: "button", textContent: text, ariaLabel: name, onclick: click });

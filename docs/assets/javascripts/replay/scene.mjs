@@ -7,7 +7,7 @@ const TINY = 7; // of a cell in memory
 
 export const number = (value) => (typeof value === "number" ? value : NaN);
 const total = (numbers) => numbers.reduce((sum, each) => sum + each, 0);
-const rows = (shape) => (shape.length > 1 ? shape[0] : 1);
+const rows = (shape) => shape.slice(0, -1).reduce((count, each) => count * each, 1);
 
 /** What is drawn of a run: items with their rows and columns, in order. */
 export function scene(run) {

@@ -1,5 +1,6 @@
 // The drawing of memory, above, and the chip, below.
 
+import { draw } from "../elements.mjs";
 import { indices } from "./trace.mjs";
 import { arranged, BUS, number, PAD, scene } from "./scene.mjs";
 
@@ -7,14 +8,6 @@ const READABLE = 22; // pixels of a cell that holds a number
 const LEVELS = { memory: "GPU memory", shared: "Shared memory", registers: "Registers" };
 const FLIGHT = { duration: 380, easing: "cubic-bezier(.3,0,.2,1)" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-
-/** An SVG element with its attributes. */
-function draw(tag, attributes = {}, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
-  return element;
-}
 
 function written(value, digits) {
   if (value === null || value === undefined) return "";
@@ -58,9 +51,8 @@ export class Stage {
     };
     const titles = bands.map(({ name, y, x = 0 }) => {
       const title = text("band", x + PAD, y + 15);
-      title.append(bands.length < 3 && name === "registers" ? "On the chip" : LEVELS[name]);
-      const size = draw("tspan", { class: "quiet", dx: 6 }, this.sizes[name] ?? "");
-      title.append(size);
+      title.append(bands.length < 3 && name === "registers" ? "On the chip" : LEVELS[name],
+        draw("tspan", { class: "quiet", dx: 6 }, this.sizes[name] ?? ""));
       return title;
     });
     this.parts = new Map();
@@ -72,8 +64,7 @@ export class Stage {
     this.element.replaceChildren(draw("g", { transform: `translate(0 ${down})` },
       ...bands.map((band) => draw("rect", {
         class: `level ${band.name}`, x: (band.x ?? 0) + 0.5, y: band.y + 0.5,
-        width: width - (band.x ?? 0) - 1,
-        height: band.height - 1, rx: 5,
+        width: width - (band.x ?? 0) - 1, height: band.height - 1, rx: 5,
       })),
       ...titles, this.note, ...Object.values(this.sums), ...drawn, this.air));
   }
@@ -92,9 +83,9 @@ export class Stage {
         x: at.x + 0.5, y: at.y + 0.5, width: at.w - 1, height: at.h - 1, rx: 2, class: "cell",
         "fill-opacity": 0.06,
       });
-      rect.peek = [it, index];
-      group.append(rect);
       const cell = { rect };
+      rect.peek = [it, index, cell];
+      group.append(rect);
       if (it.bars) {
         cell.bar = draw("rect", { class: "bar", y: at.y + 0.5, height: at.h - 1, rx: 2 });
         cell.was = draw("path", { class: "was" });
@@ -124,7 +115,9 @@ export class Stage {
     return { x: x + column * across, y: y + row * side, w: across, h: side };
   }
 
+  /** The smallest box around cells, and the boxes that it falls into if it has holes. */
   #bounds(it, all) {
+    if (!all.length) return null;
     const boxes = all.map((index) => this.#at(it, index));
     const x = Math.min(...boxes.map((box) => box.x));
     const y = Math.min(...boxes.map((box) => box.y));
@@ -136,23 +129,22 @@ export class Stage {
 
   #outline(it, all, kind) {
     const { outline } = this.parts.get(it);
-    const path = all.length
-      ? this.#bounds(it, all).parts.map(({ x, y, w, h }) => `M${x} ${y}h${w}v${h}h${-w}z`)
-      : [];
+    const parts = this.#bounds(it, all)?.parts ?? [];
+    const path = parts.map(({ x, y, w, h }) => `M${x} ${y}h${w}v${h}h${-w}z`);
     outline.setAttribute("d", path.join(""));
     outline.setAttribute("class", `outline ${kind}`);
   }
 
   /** Draw a frame; `secret` hides what its step computes, `moving` lets tiles fly. */
   show(frame, { secret = false, moving = false } = {}) {
-    this.last = frame;
     const { step, memory, chip, sums } = frame;
     const changed = new Set(Object.keys(step.state ?? {}));
     const uses = new Set([...(step.uses ?? []), ...(step.product?.of ?? [])]);
     for (const it of this.scene.memory) {
       const { values, reads, touched } = memory.get(it.name);
-      this.#paint(it, values, { reads });
-      this.#outline(it, touched, it.writes ? "stored" : "loaded");
+      const hidden = new Set(secret ? touched : []);
+      this.#paint(it, values.map((value, n) => (hidden.has(n) ? null : value)), { reads });
+      this.#outline(it, touched, "");
     }
     for (const it of this.scene.chip) {
       const held = chip.get(it.name);
@@ -180,6 +172,7 @@ export class Stage {
     this.sums.written.classList.toggle("now", Boolean(stores));
     this.sums.products.classList.toggle("now", Boolean(step.product));
     this.note.textContent = "";
+    this.air.replaceChildren();
     if (moving && !still.matches) this.#fly(step, changed, uses);
   }
 
@@ -188,26 +181,26 @@ export class Stage {
     const digits = it.bars || this.boxes.get(it).side >= 30 ? 2 : 1;
     for (const [index, cell] of cells.entries()) {
       const value = values[index];
-      const now = number(value);
+      const now = hides ? NaN : number(value);
       const text = hides ? "?" : written(value, digits);
       const kind = value === null || value === undefined ? "cell none"
         : value === "-inf" ? "cell masked" : value === "nan" ? "cell nan" : "cell";
       // Setting what is there already costs as much as a change.
       const key = `${text}|${kind}|${hides || value}|${old?.[index]}|${reads?.[index]}`;
       if (cell.key === key) continue;
-      cell.key = key;
+      Object.assign(cell, { key, value: hides ? "?" : value });
       if (cell.text) cell.text.textContent = text;
       cell.rect.setAttribute("class", kind);
       if (it.bars) {
         const { x, y, w, h } = this.#at(it, index);
         const scale = (each) => x + 1 + ((each - it.low) / (it.high - it.low || 1)) * (w - 2);
-        const [from, to] = [scale(0), hides || Number.isNaN(now) ? scale(0) : scale(now)];
+        const [from, to] = [scale(0), Number.isNaN(now) ? scale(0) : scale(now)];
         cell.bar.setAttribute("x", Math.min(from, to));
         cell.bar.setAttribute("width", Math.abs(to - from));
         const was = scale(number(old?.[index]));
         cell.was.setAttribute("d", Number.isNaN(was) ? "" : `M${was} ${y + 1}v${h - 2}`);
       } else {
-        const strength = hides || Number.isNaN(now) ? 0 : 0.06 + (0.44 * Math.abs(now)) / it.shade;
+        const strength = Number.isNaN(now) ? 0 : 0.06 + (0.44 * Math.abs(now)) / it.shade;
         cell.rect.setAttribute("fill-opacity", strength.toFixed(3));
       }
       if (cell.mark) {
@@ -242,7 +235,7 @@ export class Stage {
         return from && [to, whole(from), this.#bounds(to, [...indices(spans)])];
       }),
     ];
-    for (const [it, from, to] of flights.filter(Boolean)) {
+    for (const [it, from, to] of flights.filter((each) => each?.every(Boolean))) {
       const card = draw("rect", {
         class: `card t-${it.colour}`, x: to.x, y: to.y, width: to.w, height: to.h, rx: 3,
       });
@@ -256,13 +249,10 @@ export class Stage {
   }
 
   #peek({ peek }) {
-    if (!peek || !this.last) return;
-    const [it, index] = peek;
-    const place = it.shape.length > 1
-      ? [Math.floor(index / it.stride), index % it.stride] : [index];
-    const values = (it.key === "memory" ? this.last.memory : this.last.chip).get(it.name);
-    const value = values?.values[index];
-    const is = value === null || value === undefined ? "empty" : written(value, 3);
+    if (!peek) return;
+    const [it, index, { value }] = peek;
+    const place = [Math.floor(index / it.stride), index % it.stride].slice(-it.shape.length);
+    const is = value === "?" ? value : written(value, 3) || "empty";
     this.note.textContent = `${it.label}[${place.join(", ")}] = ${is}`;
   }
 }
