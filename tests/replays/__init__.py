@@ -60,10 +60,15 @@ class Map:
 
 @dataclass(frozen=True)
 class Run:
-    """One input: its title, and the arguments of the call."""
+    """One input: its title, and the arguments of the call.
+
+    `call` and `formulas` take the place of those of all runs.
+    """
 
     title: str
     inputs: Tensors
+    call: Callable[..., Tensors] | None = None
+    formulas: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,12 +87,15 @@ class Replay:
             the Moment that returns one. Where it is "", the line is not shown, and what
             it changes is shown with the next.
         frames: the line, by its key, whose steps are the key frames, before the last.
-        program: what a program is called; {0}, {1} and {2} are its index.
+        program: what a program is called; {0}, {1} and {2} are its index, {launch} says
+            how many launches, or calls of a function, there were before.
         formulas: bytes "read" and "written", as a product and a sum of symbols.
         symbols: the values of the symbols, from the inputs.
         rows: the variable with the numbers of the rows of a tile, if it has rows.
         follow: the variable whose largest change picks the row that is spoken of.
-        functions: which functions are shown, where they are no kernels.
+        functions: which functions are shown, where they are no kernels. Each call is a
+            program; a view of an input that they bind is loaded, and what they return
+            is the variable "return".
         wrong: the output is wrong on purpose: it must not be what is expected.
         maps: matrices beside those in memory.
         beside: another snippet, whose replay is shown at the same step.

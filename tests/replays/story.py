@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.replays import Map, Replay, Sentence, Show
-from tests.replays.watch import Access, Line, Locals, Watch, span
+from tests.replays.watch import Access, Line, Locals, Watch, names, span
 from verified_docs.code.snippets import Snippet
 
 DIGITS = 3
@@ -33,7 +33,7 @@ class Value:
         return ", ".join(spoken(each) for each in self.data.reshape(-1))
 
     def __float__(self) -> float:
-        return float(self.data)
+        return float(self.data.item())
 
     @property
     def max(self) -> "Value":
@@ -162,7 +162,11 @@ class Story:
                 *map(self.tensor, self.replay.memory),
                 *map(self.map, self.replay.maps),
             ],
-            "state": [self.variable(show) for show in self.replay.state],
+            "state": [
+                self.variable(show)
+                for show in self.replay.state
+                if show.name in self.shapes
+            ],
             "programs": programs,
             "steps": steps,
             "frames": self.frames(steps),
@@ -181,11 +185,11 @@ class Story:
             for verb, accesses in (("read", line.reads), ("written", line.writes))
             if any(access.name == show.name for access in accesses)
         ]
-        shape = list(now.shape)
+        shape = list(now.shape) or [1]
         while len(shape) > 1 and shape[0] == 1:
             del shape[0]
         facts = {"bytes": now.element_size(), "writes": "written" in touches}
-        if touches[0] == "read":
+        if touches[:1] != ["written"]:
             facts["values"] = flat(first.numpy())
         return shown(show, shape, "memory") | facts
 
@@ -195,8 +199,6 @@ class Story:
 
     def variable(self, show: Show) -> dict[str, Any]:
         """One variable on the chip."""
-        if show.name not in self.shapes:
-            raise StoryError(f"no line sets {show.name}")
         found = shown(show, self.shapes[show.name], show.level)
         if show.name in self.loads:
             found["loads"] = self.loads[show.name]
@@ -232,7 +234,7 @@ class Story:
             if not made:
                 continue
             made[0]["mark"] = "program"
-            label = self.replay.program.format(*first.program, kernel=first.kernel)
+            label = self.replay.program.format(*first.program, launch=first.launch)
             found = {"id": list(first.program), "label": label, "start": len(steps)}
             programs.append(found | ({"kernel": first.kernel} if several else {}))
             steps += made
@@ -388,23 +390,21 @@ class Story:
         starts = [n for n, line in enumerate(lines) if line.enters] or [0]
         spans = zip(starts, [*starts[1:], len(lines)], strict=True)
         chosen: list[int | None] = []
+        row = 0
         for start, end in spans:
-            row = self.most(lines[start:end])
+            row = self.most(lines[start:end], row)
             chosen += [row] * (end - len(chosen))
         return chosen
 
-    def most(self, lines: Sequence[Line]) -> int:
-        """The row in which the followed variable changes most."""
-        values = [
-            line.after[self.replay.follow].reshape(
-                len(line.after[self.replay.rows]), -1
-            )
-            for line in lines
-            if self.replay.follow in line.after and self.replay.rows in line.after
-        ]
+    def most(self, lines: Sequence[Line], otherwise: int) -> int:
+        """The row in which the followed variable changes most, if it does."""
+        name = self.replay.follow
+        values = [line.after[name] for line in lines if name in line.after]
         if not values:
-            return 0
-        first, last = values[0][:, 0], values[-1][:, 0]
+            return otherwise
+        first, last = (x.reshape(len(x), -1)[:, 0] for x in (values[0], values[-1]))
+        if np.array_equal(first, last):
+            return otherwise
         old = np.where(np.isfinite(first), first, 0.0)
         return int(np.argmax(np.where(np.isfinite(last), last - old, -np.inf)))
 
@@ -476,21 +476,6 @@ def shown(show: Show, shape: Sequence[int], level: str) -> dict[str, Any]:
 def key(line: Line) -> tuple[Any, ...]:
     """What program a line belongs to."""
     return line.launch, line.kernel, line.program
-
-
-def names(node: ast.AST, context: type[ast.expr_context]) -> Iterator[str]:
-    """The variables that a statement, or the head of one, reads or sets."""
-    parts = [node]
-    if isinstance(node, ast.For):
-        parts = [node.target, node.iter]
-    elif isinstance(node, ast.If | ast.While):
-        parts = [node.test]
-    for part in parts:
-        for each in ast.walk(part):
-            if isinstance(each, ast.Name) and isinstance(each.ctx, context):
-                yield each.id
-        if isinstance(part, ast.AugAssign) and context is ast.Load:
-            yield ast.unparse(part.target)
 
 
 def flat(values: np.ndarray) -> list[float | int | str]:

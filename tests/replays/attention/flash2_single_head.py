@@ -56,7 +56,7 @@ REPLAY = Replay(
         ),
         **tiles.END,
     },
-    frames="acc = tl.fma",
+    frames="pv = tl.dot",
     program="query block {0}",
     formulas={
         "read": "N_q · d · b + 2 · T_r · N_k · d · b",
