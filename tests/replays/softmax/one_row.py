@@ -12,7 +12,7 @@ ROWS = [[0.4, 1.9, -0.7, 2.6, 1.1], [1.5, -1.2, 0.3, 0.9, -0.1]]
 
 def lanes(at: Moment) -> str:
     """Whether the row fills its block."""
-    size, cols = at.array("x").size, int(at["cols"])
+    size, cols = at.array("x").size, int(at.array("cols"))
     text = "Load row {row}: {count} numbers, {bytes} bytes."
     if size == cols:
         return text
@@ -46,7 +46,7 @@ REPLAY = Replay(
         ),
         "sum": "They add up to {l_i}. A lane of 0 adds nothing.",
         "output": "Divided by {l_i}, they are weights that add up to 1.",
-        "tl.store": "Store the {count} weights: {bytes} bytes. The mask leaves the rest.",
+        "tl.store": "Store the {count} weights: {bytes} bytes. The rest is masked.",
     },
     frames="numerator",
     program="row {0}",
