@@ -29,6 +29,7 @@ class Show:
         level: where a variable is held, "registers" or "shared".
         turned: it is drawn transposed.
         place: the variable in whose place it is drawn.
+        kept: it stays to the end, although no line may read it any more.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Show:
     level: str = "registers"
     turned: bool = False
     place: str = ""
+    kept: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,15 @@ class Map:
 
 @dataclass(frozen=True)
 class Run:
-    """One input: its title, and the arguments of the call."""
+    """One input: its title, and the arguments of the call.
+
+    `call` and `formulas` take the place of those of all runs.
+    """
 
     title: str
     inputs: Tensors
+    call: Callable[..., Tensors] | None = None
+    formulas: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,17 +84,22 @@ class Replay:
         memory: the arrays.
         state: the variables.
         lines: what is said of a line. A key is the name of a marked line, or a part of
-            one line's text, after "section: " where the file has it several times. A
-            sentence is a format string that may use what a Moment has, or a function of
-            the Moment that returns one. Where it is "", the line is not shown, and what
-            it changes is shown with the next.
+            one line's text, after "section: " where the file has it several times; with
+            "each " before it, it means all lines that have it. A sentence is a format
+            string that may use what a Moment has, or a function of the Moment that
+            returns one. Where it is "", the line is not shown, and what it changes is
+            shown with the next.
         frames: the line, by its key, whose steps are the key frames, before the last.
-        program: what a program is called; {0}, {1} and {2} are its index.
+        program: what a program is called; {0}, {1} and {2} are its index, {launch} says
+            how many launches, or calls of a function, there were before.
         formulas: bytes "read" and "written", as a product and a sum of symbols.
         symbols: the values of the symbols, from the inputs.
         rows: the variable with the numbers of the rows of a tile, if it has rows.
-        follow: the variable whose largest change picks the row that is spoken of.
-        functions: which functions are shown, where they are no kernels.
+        follow: the variable whose largest change picks the row that is spoken of, or
+            two of them as "m_i to m_new".
+        functions: which functions are shown, where they are no kernels. Each call is a
+            program; a view of an input that they bind is loaded, and what they return
+            is the variable "return".
         wrong: the output is wrong on purpose: it must not be what is expected.
         maps: matrices beside those in memory.
         beside: another snippet, whose replay is shown at the same step.

@@ -11,7 +11,7 @@ import triton
 from triton.runtime.interpreter import InterpretedFunction
 
 from tests.replays import Replay, Tensors
-from tests.replays.story import Story
+from tests.replays.story import Story, StoryError
 from tests.replays.watch import Watch
 from verified_docs import layout
 from verified_docs.code import snippets
@@ -33,16 +33,19 @@ def record(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Tensors]]:
     replay, snippet = described(name), snippets.load(root, name)
     outputs, runs = {}, []
     for each, run in replay.runs.items():
-        watch = Watch(snippet.path, functions(name, replay), dict(replay.names))
+        watch = Watch(snippet.path, functions(name, replay), replay.names, run.inputs)
         with watch.watching():
-            outputs[each] = replay.call(**run.inputs)
+            outputs[each] = (run.call or replay.call)(**run.inputs)
         shapes = {each.show.name: each.shape(**run.inputs) for each in replay.maps}
-        story = Story(replay, snippet, watch, shapes)
         symbols = replay.symbols(**run.inputs)
+        formulas = {**replay.formulas, **run.formulas}
         runs.append(
-            story.record(run.title, each)
-            | {"formula": {k: formula(v, symbols) for k, v in replay.formulas.items()}}
+            Story(replay, snippet, watch, shapes).record(run.title, each)
+            | {"formula": {k: formula(v, symbols) for k, v in formulas.items()}}
         )
+    for show in replay.state:
+        if not any(show.name == each["name"] for run in runs for each in run["state"]):
+            raise StoryError(f"no line sets {show.name}")
     return {
         "format": FORMAT,
         "snippet": name,

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from tests.replays import Map, Replay, Sentence, Show
-from tests.replays.watch import Access, Line, Locals, Watch, span
+from tests.replays.watch import Access, Line, Locals, Watch, names, span
 from verified_docs.code.snippets import Snippet
 
 DIGITS = 3
+EACH = "each "
 FRAMES = 3  # key frames before the last
 Step = dict[str, Any]
 
@@ -33,7 +34,7 @@ class Value:
         return ", ".join(spoken(each) for each in self.data.reshape(-1))
 
     def __float__(self) -> float:
-        return float(self.data)
+        return float(self.data.item())
 
     @property
     def max(self) -> "Value":
@@ -162,7 +163,11 @@ class Story:
                 *map(self.tensor, self.replay.memory),
                 *map(self.map, self.replay.maps),
             ],
-            "state": [self.variable(show) for show in self.replay.state],
+            "state": [
+                self.variable(show)
+                for show in self.replay.state
+                if show.name in self.shapes
+            ],
             "programs": programs,
             "steps": steps,
             "frames": self.frames(steps),
@@ -181,11 +186,11 @@ class Story:
             for verb, accesses in (("read", line.reads), ("written", line.writes))
             if any(access.name == show.name for access in accesses)
         ]
-        shape = list(now.shape)
+        shape = list(now.shape) or [1]
         while len(shape) > 1 and shape[0] == 1:
             del shape[0]
         facts = {"bytes": now.element_size(), "writes": "written" in touches}
-        if touches[0] == "read":
+        if touches[:1] != ["written"]:
             facts["values"] = flat(first.numpy())
         return shown(show, shape, "memory") | facts
 
@@ -195,8 +200,6 @@ class Story:
 
     def variable(self, show: Show) -> dict[str, Any]:
         """One variable on the chip."""
-        if show.name not in self.shapes:
-            raise StoryError(f"no line sets {show.name}")
         found = shown(show, self.shapes[show.name], show.level)
         if show.name in self.loads:
             found["loads"] = self.loads[show.name]
@@ -204,8 +207,8 @@ class Story:
 
     def frames(self, steps: list[Step]) -> list[int]:
         """A few steps that tell the story: some of one line, and the last of all."""
-        line = span(self.watch.statements[self.find(self.replay.frames)])[0]
-        known = [n for n, step in enumerate(steps) if step["line"] == line]
+        lines = self.find(self.replay.frames)
+        known = [n for n, step in enumerate(steps) if step["line"] in lines]
         count = min(FRAMES, len(known))
         spread = (round(n * (len(known) - 1) / max(1, count - 1)) for n in range(count))
         return sorted({*(known[n] for n in spread), len(steps) - 1})
@@ -232,7 +235,7 @@ class Story:
             if not made:
                 continue
             made[0]["mark"] = "program"
-            label = self.replay.program.format(*first.program, kernel=first.kernel)
+            label = self.replay.program.format(*first.program, launch=first.launch)
             found = {"id": list(first.program), "label": label, "start": len(steps)}
             programs.append(found | ({"kernel": first.kernel} if several else {}))
             steps += made
@@ -255,7 +258,8 @@ class Story:
         dead = self.dead(lines)
         held: Locals = {}
         tiles: dict[ast.stmt, int] = {}
-        facts: dict[str, Any] = {"program": lines[0].program[0], "tile": 0}
+        first = lines[0]
+        facts: dict[str, Any] = {"program": first.program[0], "launch": first.launch}
         mark, changes, drop = "", {}, []
         for n, line in enumerate(lines):
             if line.enters:
@@ -330,8 +334,7 @@ class Story:
     def changed(self, line: Line, held: Locals) -> Locals:
         """The variables that a line sets to something else."""
         found: Locals = {}
-        written = [*names(line.node, ast.Store)]
-        for name in written:
+        for n, name in enumerate(names(line.node, ast.Store)):
             if name not in self.shown or name not in line.after:
                 continue
             now = self.drawn(line.after[name])
@@ -342,7 +345,9 @@ class Story:
             if self.shapes.setdefault(name, shape) != shape:
                 raise StoryError(f"{name} has the shapes {self.shapes[name]}, {shape}")
             if line.reads:
-                self.loads.setdefault(name, line.reads[0].name)
+                self.loads.setdefault(
+                    name, line.reads[min(n, len(line.reads) - 1)].name
+                )
         return found
 
     def drawn(self, value: np.ndarray) -> np.ndarray:
@@ -367,7 +372,7 @@ class Story:
             if not line.inner:
                 events += ((n, "write", name) for name in names(line.node, ast.Store))
         found: list[list[str]] = [[] for _ in lines]
-        for name in self.shown:
+        for name in (show.name for show in self.replay.state if not show.kept):
             last = None
             for n, verb, which in events:
                 if which != name:
@@ -388,25 +393,24 @@ class Story:
         starts = [n for n, line in enumerate(lines) if line.enters] or [0]
         spans = zip(starts, [*starts[1:], len(lines)], strict=True)
         chosen: list[int | None] = []
+        row = 0
         for start, end in spans:
-            row = self.most(lines[start:end])
+            row = self.most(lines[start:end], row)
             chosen += [row] * (end - len(chosen))
         return chosen
 
-    def most(self, lines: Sequence[Line]) -> int:
-        """The row in which the followed variable changes most."""
-        values = [
-            line.after[self.replay.follow].reshape(
-                len(line.after[self.replay.rows]), -1
-            )
-            for line in lines
-            if self.replay.follow in line.after and self.replay.rows in line.after
-        ]
-        if not values:
-            return 0
-        first, last = values[0][:, 0], values[-1][:, 0]
-        old = np.where(np.isfinite(first), first, 0.0)
-        return int(np.argmax(np.where(np.isfinite(last), last - old, -np.inf)))
+    def most(self, lines: Sequence[Line], otherwise: int) -> int:
+        """The row in which the followed variable changes most, if it does."""
+        old, _, new = self.replay.follow.partition(" to ")
+        was = [line.after[old] for line in lines if old in line.after]
+        now = [line.after[new or old] for line in lines if (new or old) in line.after]
+        if not was or not now:
+            return otherwise
+        first, last = (x.reshape(len(x), -1)[:, 0] for x in (was[0], now[-1]))
+        if np.array_equal(first, last):
+            return otherwise
+        since = np.where(np.isfinite(first), first, 0.0)
+        return int(np.argmax(np.where(np.isfinite(last), last - since, -np.inf)))
 
     @staticmethod
     def head(line: Line) -> bool:
@@ -433,29 +437,32 @@ class Story:
         """The sentences by the first line of their statement."""
         found: dict[int, Sentence] = {}
         for where, sentence in self.replay.lines.items():
-            line = span(self.watch.statements[self.find(where)])[0]
-            if line in found:
-                raise StoryError(f"{where!r}: line {line} has two sentences")
-            found[line] = sentence
+            for line in self.find(where):
+                if line in found:
+                    raise StoryError(f"{where!r}: line {line} has two sentences")
+                found[line] = sentence
         return found
 
-    def find(self, where: str) -> int:
-        """The line that a key of the description means."""
+    def find(self, where: str) -> list[int]:
+        """The first lines of the statements that a key of the description means."""
+        statements = self.watch.statements
         mark = f"# --8<-- [line:{where}]"
         marked = [n for n, line in enumerate(self.text, 1) if line.strip() == mark]
         if marked:
             after = range(marked[0] + 1, len(self.text) + 1)
-            return next(n for n in after if n in self.watch.statements)
-        section, _, part = where.rpartition(": ")
+            line = next(n for n in after if n in statements)
+            return [span(statements[line])[0]]
+        many = where.startswith(EACH)
+        section, _, part = where.removeprefix(EACH).rpartition(": ")
         inside = self.snippet.section(section)
         found = [
             n
             for n in range(inside.first, inside.last + 1)
-            if part in self.text[n - 1] and n in self.watch.statements
+            if part in self.text[n - 1] and n in statements
         ]
-        if len(found) != 1:
+        if not found or (len(found) > 1 and not many):
             raise StoryError(f"{where!r} is on the lines {found}, not on one")
-        return found[0]
+        return [span(statements[n])[0] for n in found]
 
 
 def shown(show: Show, shape: Sequence[int], level: str) -> dict[str, Any]:
@@ -476,21 +483,6 @@ def shown(show: Show, shape: Sequence[int], level: str) -> dict[str, Any]:
 def key(line: Line) -> tuple[Any, ...]:
     """What program a line belongs to."""
     return line.launch, line.kernel, line.program
-
-
-def names(node: ast.AST, context: type[ast.expr_context]) -> Iterator[str]:
-    """The variables that a statement, or the head of one, reads or sets."""
-    parts = [node]
-    if isinstance(node, ast.For):
-        parts = [node.target, node.iter]
-    elif isinstance(node, ast.If | ast.While):
-        parts = [node.test]
-    for part in parts:
-        for each in ast.walk(part):
-            if isinstance(each, ast.Name) and isinstance(each.ctx, context):
-                yield each.id
-        if isinstance(part, ast.AugAssign) and context is ast.Load:
-            yield ast.unparse(part.target)
 
 
 def flat(values: np.ndarray) -> list[float | int | str]:

@@ -6,7 +6,7 @@ load, store and multiply is seen where the harness sees it, in the interpreter.
 
 import ast
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -21,7 +21,7 @@ import triton.language as tl
 from triton.runtime import interpreter
 
 from tests.harness.bounds import Extent, touched
-from tests.harness.traces import Traffic
+from tests.harness.traces import Traffic, storage
 
 Locals = dict[str, np.ndarray]
 
@@ -71,7 +71,13 @@ class Watch(Traffic):
         tensors: the arrays of the launches by name, with their values before the first.
     """
 
-    def __init__(self, path: Path, functions: set[str], names: dict[str, str]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        functions: set[str],
+        names: Mapping[str, str],
+        inputs: Mapping[str, torch.Tensor],
+    ) -> None:
         super().__init__()
         self.path = str(path)
         self.functions = functions
@@ -79,6 +85,8 @@ class Watch(Traffic):
         self.statements = _statements(ast.parse(path.read_bytes()))
         self.lines: list[Line] = []
         self.tensors: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.calls = 0
+        self._inputs = {storage(x): (name, x) for name, x in inputs.items()}
         self._open: list[Line | None] = []
         self._program = (0, 0, 0)
 
@@ -113,16 +121,21 @@ class Watch(Traffic):
             return None
         if self._open and self._open[-1]:
             self._open[-1].inner = True
+        elif not self._open:
+            self.calls += 1
         self._open.append(None)
         return self._traced
 
-    def _traced(self, frame: FrameType, event: str, _: Any) -> Callable:
+    def _traced(self, frame: FrameType, event: str, value: Any) -> Callable:
         if event in ("line", "return"):
             node = self.statements.get(frame.f_lineno) if event == "line" else None
             line = self._open[-1]
             if event == "return" or (line and line.node is not node) or line is None:
                 now = _locals(frame)
                 if line:
+                    self._views(line, frame)
+                    if isinstance(line.node, ast.Return):
+                        now |= _numbers({"return": value})
                     self._close(line, now, node)
                 self._open[-1] = self._begin(frame, node, now) if node else None
             if event == "return":
@@ -131,7 +144,7 @@ class Watch(Traffic):
 
     def _begin(self, frame: FrameType, node: ast.stmt, now: Locals) -> Line:
         kernel = self._kernel or frame.f_code.co_name
-        line = Line(node, kernel, self._program, self.launches, now)
+        line = Line(node, kernel, self._program, (self.launches or self.calls) - 1, now)
         self.lines.append(line)
         return line
 
@@ -144,6 +157,18 @@ class Watch(Traffic):
         for access in line.writes:
             tensor, _ = self.tensors[access.name]
             access.values = _flat(tensor)[access.index]
+
+    def _views(self, line: Line, frame: FrameType) -> None:
+        """What a function of PyTorch loads: the parts of inputs that it names."""
+        for name in names(line.node, ast.Store) if not self.launching else ():
+            view = frame.f_locals.get(name)
+            if not isinstance(view, torch.Tensor) or storage(view) not in self._inputs:
+                continue
+            own, tensor = self._inputs[storage(view)]
+            self.tensors.setdefault(own, (tensor, tensor.clone()))
+            if view.numel() < tensor.numel():
+                first = view.storage_offset()
+                line.reads.append(Access(own, np.arange(first, first + view.numel())))
 
     def _check(
         self, pointers: Any, mask: Any, verb: str, program: tuple[int, int, int]
@@ -194,10 +219,31 @@ def span(node: ast.stmt) -> tuple[int, int]:
     return node.lineno, head.end_lineno or node.lineno
 
 
+def names(node: ast.AST, context: type[ast.expr_context]) -> Iterator[str]:
+    """The variables that a statement, or the head of one, reads or sets."""
+    parts = [node]
+    if isinstance(node, ast.For):
+        parts = [node.target, node.iter]
+    elif isinstance(node, ast.If | ast.While):
+        parts = [node.test]
+    elif isinstance(node, ast.Return) and context is ast.Store:
+        yield "return"
+    for part in parts:
+        for each in ast.walk(part):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, context):
+                yield each.id
+        if isinstance(part, ast.AugAssign) and context is ast.Load:
+            yield ast.unparse(part.target)
+
+
 def _locals(frame: FrameType) -> Locals:
     """The numbers among the local variables, copied."""
+    return _numbers(frame.f_locals)
+
+
+def _numbers(values: Mapping[str, Any]) -> Locals:
     found = {}
-    for name, value in frame.f_locals.items():
+    for name, value in values.items():
         number = _number(value)
         if number is not None:
             found[name] = number

@@ -5,7 +5,6 @@ built: what a reader sees who has no JavaScript, or who prints the page.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -174,6 +173,11 @@ def start(tensor: Facts) -> Values:
     return values
 
 
+def ever(run: Facts, name: str) -> Values:
+    """All values that a variable ever has."""
+    return [v for step in run["steps"] for v in step.get("state", {}).get(name, ())]
+
+
 def draw(name: str, run: Facts, last: int) -> str:
     """The SVG of one frame: memory above, the chip below."""
     seen = stage(run, last)
@@ -184,7 +188,7 @@ def draw(name: str, run: Facts, last: int) -> str:
     below = [
         grid(s, seen.held[s["name"]])
         if len(s["shape"]) > 1
-        else bars(s, seen.held[s["name"]], largest(run, s["name"]))
+        else bars(s, seen.held[s["name"]], largest(ever(run, s["name"])))
         for s in run["state"]
         if s["name"] in seen.held
     ]
@@ -234,50 +238,68 @@ def grid(item: Facts, values: Values, now: set[int] | None = None) -> Drawn:
     height, width = shape[-2:]
     turned = item.get("turned", False)
     across, down = (height, width) if turned else (width, height)
-    cell = min(CELL, (WIDTH - 2 * EDGE) / across) if down == 1 or across <= 1 else 18.0
+    wide = min(CELL, (WIDTH - 2 * EDGE) / across) if down == 1 or across == 1 else 18.0
     high = 22.0 if down == 1 else 18.0
-    most = max((abs(v) for v in values if isinstance(v, int | float)), default=1) or 1
-    cells: list[str] = []
+    most = largest(values)
+    cells = []
     for n, value in enumerate(values):
         row, column = divmod(n, width)
         x, y = (row, column) if turned else (column, row)
-        tint = abs(value) / most if isinstance(value, int | float) else 0
-        cells += one_cell(
-            item, value, (x * cell, LINE + y * high, cell, high), tint, n in (now or ())
-        )
-    return Drawn(label(item) + "".join(cells), across * cell, LINE + down * high)
+        if value is not None:
+            corner = x * wide, LINE + y * high
+            cells.append(cell(item, value, *corner, wide, high, most))
+    lines = [f"M0,{LINE + y * high:g}h{across * wide:g}" for y in range(down + 1)]
+    lines += [f"M{x * wide:g},{LINE}v{down * high:g}" for x in range(across + 1)]
+    outline = f'<path class="line" d="{"".join(lines)}" stroke-opacity="0.35"/>'
+    places = [divmod(n, width) for n in now or ()]
+    touched = boxes([(y, x) if turned else (x, y) for y, x in places])
+    marks = "".join(
+        f'<rect class="accent" x="{x * wide + 1:g}" y="{LINE + y * high + 1:g}" '
+        f'width="{w * wide - 2:g}" height="{h * high - 2:g}"/>'
+        for x, y, w, h in touched
+    )
+    svg = "".join([label(item), *cells, outline, marks])
+    return Drawn(svg, across * wide, LINE + down * high)
 
 
-def one_cell(
+def boxes(cells: list[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
+    """One box around the cells if they fill it, else one around each."""
+    if not cells:
+        return []
+    left, top = (min(cell[n] for cell in cells) for n in (0, 1))
+    width = max(x for x, _ in cells) - left + 1
+    height = max(y for _, y in cells) - top + 1
+    if len(cells) == width * height:
+        return [(left, top, width, height)]
+    return [(x, y, 1, 1) for x, y in cells]
+
+
+def cell(
     item: Facts,
-    value: float | int | str | None,
-    place: tuple[float, float, float, float],
-    tint: float,
-    now: bool,
-) -> Iterator[str]:
-    """A cell: its colour, its outline, its number if there is room."""
-    x, y, width, height = place
-    box = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
-    if value is not None:
-        opacity = 0.06 + 0.4 * tint
-        yield f'<rect class="{colour(item)}" {box} fill-opacity="{opacity:.2f}"/>'
-    yield f'<rect class="line" {box} stroke-opacity="0.35"/>'
-    if now:
-        inner = (
-            f'x="{x + 1:g}" y="{y + 1:g}" width="{width - 2:g}" height="{height - 2:g}"'
-        )
-        yield f'<rect class="accent" {inner}/>'
+    value: float | int | str,
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    most: float,
+) -> str:
+    """A cell: its colour, and its number if there is room."""
+    tint = abs(value) / most if isinstance(value, int | float) else 0
+    shown = (
+        f'<rect class="{colour(item)}" x="{x:g}" y="{y:g}" width="{width:g}" '
+        f'height="{height:g}" fill-opacity="{0.06 + 0.4 * tint:.2f}"/>'
+    )
     fits = [s for s in map(text, [value] * 3, (3, 2, 1)) if len(s) * CHARACTER <= width]
     if fits and height > 18:
-        yield (
+        shown += (
             f'<text class="ink" x="{x + width / 2:g}" y="{y + height / 2 + 5:g}" '
             f'font-size="13" text-anchor="middle">{fits[0]}</text>'
         )
+    return shown
 
 
-def largest(run: Facts, name: str) -> float:
-    """The largest value that a variable ever has, without its sign."""
-    values = [v for step in run["steps"] for v in step.get("state", {}).get(name, ())]
+def largest(values: Values) -> float:
+    """The largest value without its sign; 1 where there is none but 0."""
     return max((abs(v) for v in values if isinstance(v, int | float)), default=0) or 1
 
 

@@ -1,28 +1,9 @@
 """Causal attention: of four tiles one is whole, two are masked and one is skipped."""
 
-import torch
-import triton
-import triton.language as tl
-
 from snippets.attention.flash2_causal import attention_kernel
-from tests.replays import Replay, Run, Tensors
+from tests.replays import Replay, Run
 from tests.replays.attention import tiles
 from tests.replays.story import Moment
-
-BLOCK = 4
-
-
-def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:
-    """The kernel with tiles of 4 x 4, for a batch of one and one head."""
-    (seq_q, head_dim), seq_k = q.shape, k.shape[0]
-    o, lse = torch.empty_like(q), torch.empty(seq_q)
-    strides = [each for x in (q, k, v, o) for each in (0, 0, *x.stride())]
-    attention_kernel[(triton.cdiv(seq_q, BLOCK), 1)](
-        q, k, v, o, lse, head_dim**-0.5, *strides, 1, 1, seq_q, seq_k,
-        CAUSAL=True, HEAD_DIM=head_dim, BLOCK_M=BLOCK, BLOCK_N=BLOCK, BLOCK_D=head_dim,
-        INPUT_PRECISION="ieee", INDEX=tl.int32,
-    )  # fmt: skip
-    return {"o": o, "lse": lse}
 
 
 def whole(at: Moment) -> str:
@@ -51,14 +32,8 @@ def cut(at: Moment) -> str:
     return text
 
 
-def visited(q: torch.Tensor, k: torch.Tensor) -> int:
-    """The tiles that are not skipped, by their definition."""
-    ends = range(BLOCK, len(q) + 1, BLOCK)
-    return sum(triton.cdiv(end + len(k) - len(q), BLOCK) for end in ends)
-
-
 REPLAY = Replay(
-    call=call,
+    call=lambda q, k, v: tiles.launch(attention_kernel, q, k, v),
     expected=lambda q, k, v: tiles.expected(q, k, v, causal=True),
     runs={
         "square": Run("8 queries, 8 keys", tiles.heads(8, 8, 4, seed=3)),
@@ -74,13 +49,9 @@ REPLAY = Replay(
         "off_band": whole,
         "on_band": cut,
         **tiles.LOOP,
-        "s = tl.where(seen": (
-            "Scores of keys that a row must not see become -∞, so they will weigh 0."
-        ),
+        "s = tl.where(seen": tiles.MASKED,
         "acc = acc * alpha": tiles.shrink,
-        "acc = tl.dot": (
-            "Weights times values: what these keys add to the output, on the chip."
-        ),
+        "acc = tl.dot": tiles.ADDED,
         **tiles.END,
     },
     frames="acc = tl.dot",
@@ -90,10 +61,7 @@ REPLAY = Replay(
         "written": "N_q · (d · b + 4)",
     },
     symbols=lambda q, k, v: {
-        "N_q": len(q),
-        "d": q.shape[1],
-        "b": q.element_size(),
-        "B_c": BLOCK,
-        "T": visited(q, k),
+        **tiles.symbols(q, k),
+        "T": tiles.visited(len(q), len(k)),
     },
 )

@@ -7,8 +7,7 @@ import triton.language as tl
 from snippets.attention.flash2_single_head import attention_kernel
 from tests.replays import Replay, Run, Show, Tensors
 from tests.replays.attention import tiles
-
-BLOCK = 4
+from tests.replays.attention.tiles import BLOCK
 
 
 def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:
@@ -56,17 +55,11 @@ REPLAY = Replay(
         ),
         **tiles.END,
     },
-    frames="acc = tl.fma",
+    frames="pv = tl.dot",
     program="query block {0}",
     formulas={
         "read": "N_q · d · b + 2 · T_r · N_k · d · b",
         "written": "N_q · (d · b + 4)",
     },
-    symbols=lambda q, k, v: {
-        "N_q": len(q),
-        "N_k": len(k),
-        "d": q.shape[1],
-        "b": q.element_size(),
-        "T_r": triton.cdiv(len(q), BLOCK),
-    },
+    symbols=lambda q, k, v: tiles.symbols(q, k),
 )

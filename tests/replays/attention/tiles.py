@@ -1,14 +1,18 @@
 """What the replays of attention by tiles share: inputs, and what is said of a tile."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import torch
+import triton
+import triton.language as tl
 
-from tests.replays import Map, Sentence, Show
+from tests.replays import Map, Sentence, Show, Tensors
 from tests.replays.story import Moment
-from tests.snippets.attention.reference import baseline, reference
+from tests.snippets.attention.reference import baseline, reference, visible
 
 INF = float("inf")
+BLOCK = 4
 
 
 def heads(seq_q: int, seq_k: int, head_dim: int, seed: int) -> dict[str, torch.Tensor]:
@@ -18,6 +22,41 @@ def heads(seq_q: int, seq_k: int, head_dim: int, seed: int) -> dict[str, torch.T
     return {
         name: torch.randn(size, head_dim, generator=generator).round(decimals=1)
         for name, size in sizes.items()
+    }
+
+
+def launch(
+    kernel: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *arguments: Any
+) -> Tensors:
+    """A kernel for batches of heads, causal, for one head, with tiles of 4 x 4."""
+    (seq_q, head_dim), seq_k = q.shape, k.shape[0]
+    o, lse = torch.empty_like(q), torch.empty(seq_q)
+    strides = [each for x in (q, k, v, o) for each in (0, 0, *x.stride())]
+    kernel[(triton.cdiv(seq_q, BLOCK), 1)](
+        q, k, v, o, lse, head_dim**-0.5, *strides, 1, 1, seq_q, seq_k, *arguments,
+        CAUSAL=True, HEAD_DIM=head_dim, BLOCK_M=BLOCK, BLOCK_N=BLOCK, BLOCK_D=head_dim,
+        INPUT_PRECISION="ieee", INDEX=tl.int32,
+    )  # fmt: skip
+    return {"o": o, "lse": lse}
+
+
+def visited(seq_q: int, seq_k: int, window: int | None = None) -> int:
+    """The tiles of which some query sees some key, counted one by one."""
+    seen = visible(seq_q, seq_k, "cpu", causal=True, window=window)
+    strips = (strip for row in seen.split(BLOCK) for strip in row.split(BLOCK, dim=1))
+    return sum(bool(tile.any()) for tile in strips)
+
+
+def symbols(q: torch.Tensor, k: torch.Tensor) -> dict[str, int]:
+    """The symbols of the pages that depend on the shapes alone."""
+    return {
+        "N_q": len(q),
+        "N_k": len(k),
+        "d": q.shape[1],
+        "b": q.element_size(),
+        "B_c": BLOCK,
+        "T_r": triton.cdiv(len(q), BLOCK),
+        "T_c": triton.cdiv(len(k), BLOCK),
     }
 
 
@@ -37,7 +76,7 @@ def scores(rows: str = "offs_m", cols: str = "offs_n") -> Map:
         of="s",
         rows=rows,
         cols=cols,
-        shape=lambda q, k, v: (len(q), len(k)),
+        shape=lambda q, k, **_: (len(q), len(k)),
     )
 
 
@@ -100,7 +139,7 @@ def rescale(at: Moment) -> str:
 
 def shrink(at: Moment) -> str:
     """The output so far."""
-    if not at.array("alpha").any():
+    if not at["before"].acc.data.any():
         return "There is no output yet that could shrink."
     return "The output so far shrinks by the same factors as the sums."
 
@@ -134,6 +173,8 @@ LOOP: Mapping[str, Sentence] = {
     "l_i = l_i * alpha": rescale,
     "m_i = m_new": "The new maxima are the old ones of the next tile.",
 }
+MASKED = "Scores of keys that a row must not see become -∞, so they will weigh 0."
+ADDED = "Weights times values: what these keys add to the output, on the chip."
 END: Mapping[str, Sentence] = {
     "o = acc /": (
         "All keys were seen. One division by l, which is {l_i} in row {row}, and each "

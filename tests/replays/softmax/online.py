@@ -4,15 +4,8 @@ import torch
 
 from snippets.softmax.online import softmax
 from tests.replays import Replay, Run, Show
+from tests.replays.softmax.rows import INF, MASKED, RANDOM, RISING, expected, symbols
 from tests.replays.story import Moment
-
-INF = float("inf")
-RISING = [-1.0, 0.2, 0.5, 0.1, 0.8, 1.9, 1.2, 1.5, 2.0, 2.4, 3.1, 2.2]
-RANDOM = [
-    [0.3, -0.9, 1.4, 0.6, -1.2, 0.1, 1.1, -0.4, 2.3, 0.7],
-    [1.7, 0.2, -0.5, 0.9, 2.6, -1.1, 0.4, 1.3, -0.2, 0.8],
-]
-MASKED = [*[-INF] * 4, 0.8, 1.9, -INF, 1.5, 2.0, 0.4, 1.1, -INF]
 
 
 def new_maximum(at: Moment) -> str:
@@ -51,7 +44,7 @@ def guard(at: Moment) -> str:
 
 REPLAY = Replay(
     call=lambda x: {"y": softmax(x, block_cols=4)},
-    expected=lambda x: {"y": torch.softmax(x, dim=-1)},
+    expected=expected,
     runs={
         "rising": Run("Rising", {"x": torch.tensor([RISING])}),
         "falling": Run("Falling", {"x": torch.tensor([RISING[::-1]])}),
@@ -90,5 +83,5 @@ REPLAY = Replay(
         "tl.store": "Store the {count} weights of the tile, {bytes} bytes.",
     },
     formulas={"read": "2 · R · C · b", "written": "R · C · b"},
-    symbols=lambda x: {"R": x.shape[0], "C": x.shape[1], "b": x.element_size()},
+    symbols=symbols,
 )
