@@ -2,7 +2,7 @@
 // run of a kernel, which the reader steps through. What is inside the element is for paper, and
 // for browsers without scripts.
 
-import { make } from "./elements.mjs";
+import { choice, make } from "./elements.mjs";
 import { light, linesOf } from "./replay/code.mjs";
 import { Stage } from "./replay/stage.mjs";
 import { frame } from "./replay/trace.mjs";
@@ -145,29 +145,23 @@ class Replay extends HTMLElement {
   #build() {
     const { runs, compare } = this.view.trace;
     const name = this.getAttribute("snippet") ?? "";
-    const choice = (options, click) => options.map(([value, text]) => {
-      const each = button(text, text, () => click(value));
-      each.value = value;
-      return each;
-    });
-    const group = (label, buttons) =>
-      make("div", { className: "replay-group", role: "group", ariaLabel: label }, ...buttons);
-    this.runs = choice(runs.map((run) => [run.name, run.title]), (run) => {
+    this.runs = choice("Input", runs.map((run) => [run.name, run.title]), (run) => {
       this.#choose(run);
       this.go(0);
     });
-    this.units = choice(["line", "tile", "program"].map((unit) => [unit, unit]), (unit) => {
+    const units = ["line", "tile", "program"].map((unit) => [unit, unit]);
+    this.units = choice("Step by", units, (unit) => {
       this.unit = unit;
-      this.#press(this.units, unit);
+      this.units.press(unit);
     });
     this.guess = button("Guess first", "Guess first, then see each result", () => {
       this.guessing = !this.guessing;
-      this.#press([this.guess], this.guessing);
+      this.guess.ariaPressed = String(this.guessing);
       this.#show();
     });
-    this.guess.value = true;
+    this.guess.ariaPressed = "false";
     this.beside = button("Compare", `Compare with ${compare?.snippet}`, () => this.#compare());
-    this.beside.value = true;
+    this.beside.ariaPressed = "false";
     this.playing = button("Play", "Play", () => this.play(!this.timer));
     this.back = button("‹", "Back", () => this.step(-1));
     this.next = button("›", "Forward", () => this.step(1));
@@ -178,29 +172,24 @@ class Replay extends HTMLElement {
     this.views = make("div", { className: "replay-views" }, this.view.element);
     this.body = make("div", { className: "replay", role: "group", ariaLabel: `Replay of ${name}` },
       make("div", { className: "replay-bar" },
-        runs.length > 1 ? group("Input", this.runs)
+        runs.length > 1 ? this.runs.element
           : make("span", { className: "replay-program", textContent: `Replay of ${name}` }),
         this.guess, ...(compare ? [this.beside] : [])),
       this.views,
       make("div", { className: "replay-controls" },
         make("div", { className: "replay-track" }, this.slider, this.marks),
         make("div", { className: "replay-bar" }, this.back, this.playing, this.next,
-        make("span", { className: "replay-by", textContent: "step by" }), group("Step by", this.units), this.link)));
+        make("span", { className: "replay-by", textContent: "step by" }), this.units.element, this.link)));
     this.body.addEventListener("keydown", (event) => this.#key(event));
-    this.#press(this.units, this.unit);
-    this.#press([this.guess, this.beside], false);
+    this.units.press(this.unit);
     this.append(this.body);
-  }
-
-  #press(buttons, value) {
-    for (const each of buttons) each.ariaPressed = String(each.value === String(value));
   }
 
   #choose(name) {
     this.view.load(name);
     this.other?.load(name);
     const { run, steps } = this.view;
-    this.#press(this.runs, run.name);
+    this.runs.press(run.name);
     this.slider.max = steps.length - 1;
     const programs = new Set(run.programs.map(({ start }) => start));
     this.marks.replaceChildren(...this.view.starts("tile").slice(0, -1).map((start) => {
@@ -223,7 +212,7 @@ class Replay extends HTMLElement {
       this.views.append(this.other.element);
     }
     this.toggleAttribute("compare", Boolean(this.other));
-    this.#press([this.beside], Boolean(this.other));
+    this.beside.ariaPressed = String(Boolean(this.other));
     this.#show();
   }
 

@@ -117,4 +117,6 @@ const watch = () => {
 if (document.readyState === "complete") watch();
 else addEventListener("load", watch);
 if (document.querySelector("form.confirm")) import("./confirm.mjs");
-if (document.querySelector("verified-replay")) import("./replay.mjs");
+for (const name of ["replay", "shift", "roofline"]) {
+  if (document.querySelector(`verified-${name}`)) import(`./${name}.mjs`);
+}
