@@ -20,14 +20,9 @@ def reference_backward(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
 # --8<-- [start:forward]
 @triton.jit
 def forward_kernel(
-    x_ptr,
-    y_ptr,
-    stride_xr,
-    stride_xc,
-    cols: tl.int64,
-    COMPUTE: tl.constexpr,
-    BLOCK_COLS: tl.constexpr,
-):
+    x_ptr, y_ptr, stride_xr, stride_xc, cols: tl.int64,
+    COMPUTE: tl.constexpr, BLOCK_COLS: tl.constexpr,
+):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     x_ptr += row * stride_xr
     offs = tl.arange(0, BLOCK_COLS).to(tl.int64)
@@ -56,22 +51,11 @@ def forward_kernel(
 # --8<-- [start:backward]
 @triton.jit
 def backward_kernel(
-    y_ptr,
-    dy_ptr,
-    dx_ptr,
-    word_ptr,
-    stride_dyr,
-    stride_dyc,
-    rows,
-    cols: tl.int64,
-    chunks,
-    COMPUTE: tl.constexpr,
-    BLOCK_ROWS: tl.constexpr,
-    BLOCK_COLS: tl.constexpr,
-    BLOCK_CHUNKS: tl.constexpr,
-    TILES: tl.constexpr,
-    KEPT: tl.constexpr,
-):
+    y_ptr, dy_ptr, dx_ptr, word_ptr, stride_dyr, stride_dyc,
+    rows, cols: tl.int64, chunks, COMPUTE: tl.constexpr,
+    BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr, BLOCK_CHUNKS: tl.constexpr,
+    TILES: tl.constexpr, KEPT: tl.constexpr,
+):  # fmt: skip
     # --8<-- [start:dot]
     ticket = tl.program_id(0)
     if BLOCK_CHUNKS > 1:
@@ -88,13 +72,15 @@ def backward_kernel(
     dx_ptr += offs_r * cols
     products = tl.zeros((BLOCK_ROWS, BLOCK_COLS), COMPUTE)
     kept = ()
-    # Tiles that are not kept in registers stay in the L1 cache.
+    # The first tiles stay in registers, and leave the L1 cache to the others.
     for tile in tl.static_range(TILES):
+        ONCE: tl.constexpr = (tile < KEPT) & (TILES > 1)
+        POLICY: tl.constexpr = "evict_first" if ONCE else "evict_last"
         offs = offs_c + tile * BLOCK_COLS
         mask = (offs_r < rows) & (offs < cols)
-        y = tl.load(y_ptr + offs, mask, other=0.0, eviction_policy="evict_last")
         dy_ptrs = dy_ptr + offs * stride_dyc
-        dy = tl.load(dy_ptrs, mask, other=0.0, eviction_policy="evict_last")
+        y = tl.load(y_ptr + offs, mask, other=0.0, eviction_policy=POLICY)
+        dy = tl.load(dy_ptrs, mask, other=0.0, eviction_policy=POLICY)
         products += y.to(COMPUTE) * dy.to(COMPUTE)
         if tile < KEPT:
             kept += (y, dy)
@@ -111,6 +97,12 @@ def backward_kernel(
         tl.atomic_xchg(word_ptr + ticket, tl.where(word == 0, 1, word), sem="relaxed")
         offs_k = tl.arange(0, BLOCK_CHUNKS)
         words_ptr = word_ptr + row * chunks + offs_k
+        if BLOCK_CHUNKS > 32:
+            # Reading many words again and again costs bandwidth: first wait for the
+            # word of the program that started last.
+            word = tl.zeros((), tl.int64)
+            while word == 0:
+                word = tl.load(word_ptr + row * chunks + chunks - 1, volatile=True)
         missing = True
         # --8<-- [line:wait]
         while missing:
@@ -150,11 +142,11 @@ class Softmax(torch.autograd.Function):
         ctx.save_for_backward(y)
         with torch.cuda.device_of(x):
             forward_kernel[(x.shape[0],)](
-                *(x, y, *x.stride(), x.shape[1]),
+                x, y, *x.stride(), x.shape[1],
                 COMPUTE=tl.float64 if x.dtype == torch.float64 else tl.float32,
                 BLOCK_COLS=chunk_cols,
                 num_warps=max(1, min(16, chunk_cols // 256)),
-            )
+            )  # fmt: skip
         return y
 
     @staticmethod
@@ -170,7 +162,7 @@ class Softmax(torch.autograd.Function):
             block_rows, tiles, kept = max(1, 4096 // row_bytes), 1, 1
             num_warps = max(1, min(16, block_rows * row_bytes // 1024))
         else:
-            tiles, kept = (4, 2) if y.element_size() == 2 else (8, 4)
+            tiles, kept = (4, 1) if y.element_size() == 2 else (8, 4)
             block_rows, tiles, num_warps = 1, min(tiles, chunk_cols), 4
             # Programs that wait for each other must all fit on the GPU at a time.
             gpu = torch.cuda.get_device_properties(y.device)
@@ -183,15 +175,12 @@ class Softmax(torch.autograd.Function):
         words = torch.zeros(programs + 1, dtype=torch.int64, device=y.device)
         with torch.cuda.device_of(y):
             backward_kernel[(programs,)](
-                *(y, dy, dx, words, *dy.stride(), rows, cols, chunks),
+                y, dy, dx, words, *dy.stride(), rows, cols, chunks,
                 COMPUTE=tl.float64 if y.dtype == torch.float64 else tl.float32,
-                BLOCK_ROWS=block_rows,
-                BLOCK_COLS=chunk_cols // tiles,
+                BLOCK_ROWS=block_rows, BLOCK_COLS=chunk_cols // tiles,
                 BLOCK_CHUNKS=triton.next_power_of_2(chunks),
-                TILES=tiles,
-                KEPT=kept,
-                num_warps=num_warps,
-            )
+                TILES=tiles, KEPT=kept, num_warps=num_warps,
+            )  # fmt: skip
         return dx, None
 
 
