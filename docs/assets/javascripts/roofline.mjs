@@ -11,8 +11,9 @@ const INTENSITY = [0.1, 10_000], SPEED = [0.1e12, 2000e12]; // the ends of the a
 const KERNELS = {
   softmax: {
     title: "softmax", label: "reads of the matrix", values: [1, 2, 3], roof: () => "fp32",
-    count: (reads, b) => ({ flops: 5, bytes: (reads + 1) * b }),
-    say: (reads) => `5 FLOPs an element; ${reads} ${reads > 1 ? "reads" : "read"} and 1 write of it`,
+    // A kernel that reads once has the terms at hand; the others compute them twice.
+    count: (reads, b) => ({ flops: reads > 1 ? 7 : 5, bytes: (reads + 1) * b }),
+    say: (reads) => `${reads > 1 ? 7 : 5} FLOPs an element; ${reads} ${reads > 1 ? "reads" : "read"} and 1 write of it`,
   },
   product: {
     title: "matrix product", label: "n of an n × n product",
@@ -94,7 +95,8 @@ class Roofline extends Figure {
     svg.append(line("roof on", [first, first * bandwidth], [peak / bandwidth, peak]));
     if (peak < bf16) svg.append(line("roof", [peak / bandwidth, peak], [bf16 / bandwidth, bf16]));
     if (copy && matmul) {
-      svg.append(line("measured", [first, first * copy], [matmul / copy, matmul], [last, matmul]));
+      svg.append(line("measured", [first, first * copy], [matmul / copy, matmul], [last, matmul]),
+        text("measured", width - RIGHT - 4, y(matmul) + 16, "measured", "end"));
     }
     svg.append(line("drop", [intensity, SPEED[0]], [intensity, speed]), line("drop", [first, speed], [intensity, speed]),
       draw("circle", { class: "dot", cx: x(intensity), cy: y(speed), r: 7 }));

@@ -114,7 +114,7 @@ class Shift extends Figure {
     svg.ariaLabel = `x − c in the range of exp, for ${row.join(", ")}. ${said.join(". ")}.`;
     const largest = Math.max(...row);
     const what = row.map((x) => String(x).replace("-", "−")).join(", ");
-    this.say.textContent = `The row ${what}. Each dot is x − c on the axis of exponents; the light band is where ` +
+    this.say.textContent = `The row ${what}. Each dot is x − c on the axis of exponents; the green band is where ` +
       `exp(x − c) is a number of the format. The largest exponent is ${(largest - c).toFixed(1).replace("-", "−")}.`;
   }
 }
