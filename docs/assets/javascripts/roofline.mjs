@@ -75,7 +75,7 @@ class Roofline extends Figure {
     const text = (kind, left, top, words, anchor = "start") =>
       draw("text", { class: kind, x: left, y: top, "text-anchor": anchor }, words);
     const [first, last] = INTENSITY;
-    const roofs = [["fp32, ordinary arithmetic", fp32, this.bytes], ["bf16, matrix units", bf16, 0]];
+    const roofs = [["fp32, ordinary arithmetic", fp32, 16], ["bf16, matrix units", bf16, -6]];
     for (const value of [0.1, 1, 10, 100, 1000, 10_000]) {
       svg.append(line("grid", [value, SPEED[0]], [value, SPEED[1]]),
         text("tick", x(value), height - BOTTOM + 15, value.toLocaleString("en"),
@@ -87,10 +87,10 @@ class Roofline extends Figure {
     }
     svg.append(text("tick", LEFT, TOP - 5, "TFLOP/s"),
       text("tick", width - RIGHT, height - 5, "FLOPs per byte", "end"));
-    for (const [name, top] of roofs) {
+    for (const [name, top, down] of roofs) {
       const on = top === peak ? "on" : "";
       svg.append(line(`roof ${on}`, [top / bandwidth, top], [last, top]),
-        text(`quiet ${on}`, width - RIGHT - 4, y(top) - 6, name, "end"));
+        text(`quiet ${on}`, width - RIGHT - 4, y(top) + down, name, "end"));
     }
     svg.append(line("roof on", [first, first * bandwidth], [peak / bandwidth, peak]));
     if (peak < bf16) svg.append(line("roof", [peak / bandwidth, peak], [bf16 / bandwidth, bf16]));
