@@ -48,6 +48,7 @@ class View {
   load(name) {
     const { runs, sizes } = this.trace;
     this.run = runs.find((run) => run.name === name) ?? runs[0];
+    this.last = null;
     this.stage.load(this.run, sizes);
     const indents = this.steps.map(({ line }) => this.lines.get(line)?.[0].range.toString().search(/\S/) ?? 0);
     this.text.style.setProperty("--indent", Math.min(...indents));
@@ -71,10 +72,10 @@ class View {
     const where = `${kernel ? `${kernel}, program` : "Program"} ${program + 1} of ${run.programs.length}: ${label}`;
     this.program.textContent = program < 0 ? "" : where;
     const names = run.state.filter(({ name }) => name in (step.state ?? {})).map((it) => it.label);
-    const ends = at === steps.length - 1 && run.formula;
-    const sums = ends ? ` By the formula: ${["read", "written"].map((key) =>
-      `${key} ${run.formula[key].text} = ${run.formula[key].value} bytes`).join(", ")}.` : "";
-    this.sentence.textContent = secret ? `What will ${names.join(" and ")} be after this line?` : step.say + sums;
+    const formulas = at === steps.length - 1 ? Object.entries(run.formula ?? {}) : [];
+    const sums = formulas.map(([what, { text, value }]) => `${what} ${text} = ${value} bytes`);
+    const end = sums.length ? ` By the formula: ${sums.join(", ")}.` : "";
+    this.sentence.textContent = secret ? `What will ${names.join(" and ")} be after this line?` : step.say + end;
     const { line: first, last = first } = step;
     for (const [line, text] of this.texts) {
       text.classList.toggle("lit", first <= line && line <= last);

@@ -38,7 +38,7 @@ function verdict(row, { terms, sum, weights }, [p]) {
   const exact = softmax(row, Math.max(...row), FORMATS.float64).weights;
   const error = Math.max(...weights.map((weight, n) => Math.abs(weight - exact[n])));
   if (error > 2 ** (2 - p)) return ["caution", "terms this small have few digits left"];
-  const shown = weights.map((weight) => weight.toFixed(3)).join("  ");
+  const shown = weights.map((weight) => weight.toFixed(3)).join(" ");
   return ["good", `weights ${shown}`];
 }
 

@@ -1,6 +1,7 @@
 // What is drawn of a run, and where it stands.
 
 export const PAD = 10, BUS = 30; // pixels
+export const READABLE = 22; // of a cell that holds a number
 const GAP = 14, HEAD = 20, LABEL = 18, LETTER = 8, BAR = 44;
 const SMALLEST = 14, LARGEST = 38; // of a cell on the chip
 const TINY = 7; // of a cell in memory
@@ -37,6 +38,7 @@ export function scene(run) {
     it.shade = Math.max(...grids.filter((o) => o.colour === it.colour).map((o) => o.most));
   }
   const find = (name) => chip.find((it) => it.name === name);
+  for (const it of chip) if (!find(it.place)) it.place = null;
   const at = (name) => find(name)?.place ?? name;
   const above = new Map();
   for (const { product } of run.steps) {
@@ -107,8 +109,7 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
       band("shared", flat(shared), 0, cell);
       y += 5;
     }
-    const rest = columns.map(([it]) => it).filter((it) => !shared.includes(it));
-    band("registers", flat(rest), 0, cell);
+    band("registers", flat(chip.filter((it) => !it.place && !shared.includes(it))), 0, cell);
   }
   for (const it of chip.filter((each) => each.place)) {
     boxes.set(it, boxes.get(chip.find((each) => each.name === it.place)));
@@ -116,13 +117,18 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
   return { boxes, bands, height: y, fits };
 }
 
-/** The arrangement with the largest cells that fit into a box. */
+/** The best arrangement that fits into a box: numbers on the chip, then in memory, and
+ * then the largest cells. */
 export function arranged(scene, width, height) {
-  for (let cell = LARGEST; cell > SMALLEST; cell -= 1) {
-    for (const ratio of [1, 0.8, 0.65, 0.5, 0.4]) {
+  let best = arrange(scene, width, SMALLEST, 0.4);
+  let most = -1;
+  for (let cell = LARGEST; cell >= SMALLEST; cell -= 1) {
+    for (const ratio of [1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4]) {
+      const worth = 100 * (cell >= READABLE) + 50 * (cell * ratio >= READABLE) + cell + ratio;
+      if (worth <= most) continue;
       const tried = arrange(scene, width, cell, ratio);
-      if (tried.fits && tried.height <= height) return tried;
+      if (tried.fits && tried.height <= height) [best, most] = [tried, worth];
     }
   }
-  return arrange(scene, width, SMALLEST, 0.4);
+  return best;
 }

@@ -2,9 +2,8 @@
 
 import { draw } from "../elements.mjs";
 import { indices } from "./trace.mjs";
-import { arranged, BUS, number, PAD, scene } from "./scene.mjs";
+import { arranged, BUS, number, PAD, READABLE, scene } from "./scene.mjs";
 
-const READABLE = 22; // pixels of a cell that holds a number
 const LEVELS = { memory: "GPU memory", shared: "Shared memory", registers: "Registers" };
 const FLIGHT = { duration: 380, easing: "cubic-bezier(.3,0,.2,1)" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -161,11 +160,11 @@ export class Stage {
       this.#outline(it, held && (changed.has(it.name) || uses.has(it.name)) ? all : [], kind);
     }
     const { totals } = this.run;
-    const of = (now, all) => `${now.toLocaleString("en")} of ${all.toLocaleString("en")}`;
-    this.sums.read.textContent = `↓ read ${of(sums.read, totals.read)} bytes`;
-    this.sums.written.textContent = `↑ written ${of(sums.written, totals.written)} bytes`;
-    const made = `${of(sums.products, totals.products)} multiply-adds`;
-    this.sums.products.textContent = totals.products ? made : "";
+    const words = { read: ["↓ read", "bytes"], written: ["↑ written", "bytes"], products: ["", "multiply-adds"] };
+    for (const [what, [before, after]] of Object.entries(words)) {
+      const [now, all] = [sums[what], totals[what]].map((each) => each.toLocaleString("en"));
+      this.sums[what].textContent = totals[what] ? `${before} ${now} of ${all} ${after}` : "";
+    }
     this.sums.read.classList.toggle("now", Boolean(step.reads));
     const stored = this.scene.memory.filter((it) => it.level !== "map" && it.writes);
     const stores = stored.some((it) => memory.get(it.name).touched.length && step.writes);
