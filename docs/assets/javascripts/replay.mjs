@@ -81,7 +81,10 @@ class View {
       text.classList.toggle("lit", first <= line && line <= last);
     }
     const place = [...this.texts.keys()].indexOf(first);
-    if (place >= 0) this.text.style.setProperty("--at", place + (last - first) / 2);
+    if (place >= 0) {
+      this.text.style.setProperty("--at", place);
+      this.text.style.setProperty("--half", (last - first) / 2);
+    }
     light(this.lines, first, last, lit);
   }
 }
@@ -217,11 +220,13 @@ class Replay extends HTMLElement {
     this.#show();
   }
 
-  /** The step of the other trace that is as far from its mark as this one. */
+  /** The step of the other trace that is as far from the same load as this one. */
   #matching() {
-    const [here, there] = [this.view, this.other].map((view) => view.starts("tile"));
+    const [here, there] = [this.view, this.other].map(({ steps }) =>
+      [...[...steps.keys()].filter((n) => steps[n].reads), steps.length - 1]);
     if (this.at === here.at(-1)) return there.at(-1);
     const n = here.findLastIndex((start) => start <= this.at);
+    if (n < 0) return 0;
     const [from, to] = [there[n] ?? there.at(-1), there[n + 1] ?? there.at(-1)];
     return Math.min(from + this.at - here[n], Math.max(from, to - 1));
   }

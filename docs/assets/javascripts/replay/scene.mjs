@@ -22,6 +22,7 @@ export function scene(run) {
     return {
       ...it, key, label, about, bars, rows: high, cols: wide, stride: size[1], low: Math.min(0, ...finite),
       high: Math.max(0, ...finite), most: Math.max(...finite.map(Math.abs), 1e-9),
+      whole: finite.every(Number.isInteger),
     };
   };
   const memory = run.tensors.map((it) => {

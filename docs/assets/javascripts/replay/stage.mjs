@@ -177,7 +177,7 @@ export class Stage {
 
   #paint(it, values, { reads, hides, old }) {
     const { cells } = this.parts.get(it);
-    const digits = it.bars || this.boxes.get(it).side >= 30 ? 2 : 1;
+    const digits = it.whole ? 0 : it.bars || this.boxes.get(it).side >= 30 ? 2 : 1;
     for (const [index, cell] of cells.entries()) {
       const value = values[index];
       const now = hides ? NaN : number(value);
