@@ -163,8 +163,7 @@ def attention(
         causal: query i sees key j only if j <= i + seq_k - seq_q.
         scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
         input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
-        tile: such as TILE; if None, the autotuner times all CONFIGS, for seconds.
-            For torch.compile, which refuses their pre_hook, give one.
+        tile: such as TILE; if None, all CONFIGS are timed, which torch.compile refuses.
         programs: how many share the tiles; if None, two for each multiprocessor.
 
     Returns:
