@@ -183,19 +183,17 @@ def attention(
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0 or seq_k == 0:  # a descriptor cannot be of an empty tensor
         return o.zero_(), lse.fill_(-math.inf)
-    descriptors = {
-        f"{name}_desc": TensorDescriptor.from_tensor(x, [1, 1, 1, 1])
-        for name, x in (("q", q), ("k", k), ("v", v), ("o", o))
-    }
+    tensors = zip("qkvo", (q, k, v, o), strict=True)
+    desc = {f"{n}_desc": TensorDescriptor.from_tensor(x, [1] * 4) for n, x in tensors}
     block_d = max(16, triton.next_power_of_2(head_dim))
     if q.dtype == torch.float32:  # exact products of large tiles compile for minutes
         tile = tile or CONFIGS[0].all_kwargs()
     if tile:  # else the autotuner does so for each configuration
-        set_blocks({**descriptors, **tile, "BLOCK_D": block_d})
+        set_blocks({**desc, **tile, "BLOCK_D": block_d})
     kernel = attention_kernel.fn if tile else attention_kernel
     with torch.cuda.device_of(q):
         kernel[lambda named: (triton.cdiv(seq_q, named["BLOCK_M"]) * batch * heads,)](
-            *descriptors.values(), lse, scale * math.log2(math.e),
+            *desc.values(), lse, scale * math.log2(math.e),
             heads, heads // kv_heads, seq_q, seq_k,
             length=min(8192, max(512, triton.next_power_of_2(max(seq_q, seq_k)))),
             BLOCK_D=block_d, INPUT_PRECISION=input_precision, CAUSAL=causal,

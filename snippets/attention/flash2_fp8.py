@@ -13,10 +13,7 @@ P_BITS = tl.constexpr(8)  # weights times 2^8: the largest, 256, is below 448
 
 # --8<-- [start:quantise]
 def quantise(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """x [batch, heads, rows, cols] as float8_e4m3fn, and the factor of each head.
-
-    x is about x8 * factor [batch, heads], float32. x8 is dense, in x's order of axes.
-    """
+    """x [batch, heads, rows, cols] as float8_e4m3fn, and a float32 factor per head."""
     # Not 0, and not so small that it has lost digits.
     scale = (x.float().abs().amax(dim=(2, 3)) / 448).clamp(min=2**-126)
     return (x.float() / scale[:, :, None, None]).to(torch.float8_e4m3fn), scale
@@ -32,13 +29,8 @@ def set_blocks(named_args):
 
 
 CONFIGS = [
-    triton.Config({"BLOCK_M": m, "BLOCK_N": n}, w, s, pre_hook=set_blocks)
-    for m, n, w, s in [
-        (32, 32, 4, 2),
-        (64, 64, 4, 3),
-        (64, 128, 4, 3),
-        (128, 128, 8, 3),
-    ]
+    triton.Config({"BLOCK_M": m, "BLOCK_N": n}, warps, 3, pre_hook=set_blocks)
+    for m, n, warps in [(32, 32, 4), (64, 64, 4), (64, 128, 4), (128, 128, 8)]
 ]
 TILE = {"BLOCK_M": 64, "BLOCK_N": 128, "num_warps": 4, "num_stages": 3}  # untuned
 
@@ -56,7 +48,6 @@ def attend(
         k = k_desc.load([batch, kv_head, start_n, 0]).reshape(BLOCK_N, BLOCK_D)
         # --8<-- [line:load_v]
         v = v_desc.load([batch, kv_head, 0, start_n]).reshape(BLOCK_D, BLOCK_N)
-
         s = tl.dot(q, k.T)
         if ON_BAND:
             offs_n = start_n + tl.arange(0, BLOCK_N)
@@ -73,8 +64,7 @@ def attend(
         alpha = tl.exp2(m_i - shift)
         l_i = l_i * alpha + tl.sum(p, axis=1)
         # --8<-- [line:output]
-        # Its own sum of each tile: the matrix unit's sums of float8 are rough.
-        acc = acc * alpha[:, None] + tl.dot(p.to(v.dtype), v.T)
+        acc = acc * alpha[:, None] + tl.dot(p.to(v.dtype), v.T)  # a sum of its own
         m_i = m_new
     return m_i, l_i, acc
 
@@ -89,7 +79,6 @@ def attention_kernel(
     BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:offsets]
-    # Which batch and head. Descriptors compute addresses in 64 bits by themselves.
     blocks = tl.cdiv(seq_q, BLOCK_M)
     batch = tl.program_id(0) // blocks // heads
     head = tl.program_id(0) // blocks % heads
@@ -98,13 +87,10 @@ def attention_kernel(
     row_kv = batch * (heads // group) + kv_head
     scale_log2 *= tl.load(q_scale_ptr + batch * heads + head)
     scale_log2 *= tl.load(k_scale_ptr + row_kv)
-    # Of tiny factors nothing may be left, and 0 * -inf is NaN.
     # --8<-- [line:not_zero]
-    scale_log2 = tl.where(scale_log2 < 1.2e-38, 1.2e-38, scale_log2)
+    scale_log2 = tl.where(scale_log2 < 1.2e-38, 1.2e-38, scale_log2)  # 0 * -inf is NaN
     v_scale = tl.load(v_scale_ptr + row_kv)
-
     block = tl.program_id(0) % blocks
-    # The last block of a causal head works longest: it goes first.
     start_m = (blocks - 1 - block if CAUSAL else block) * BLOCK_M
     offs_m = start_m + tl.arange(0, BLOCK_M)
     q = q_desc.load([batch, head, start_m, 0]).reshape(BLOCK_M, BLOCK_D)
@@ -112,7 +98,6 @@ def attention_kernel(
     l_i = tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     # --8<-- [end:offsets]
-
     full, last = seq_k, seq_k
     if CAUSAL:
         full = tl.minimum(tl.maximum(start_m + 1 + seq_k - seq_q, 0), seq_k)
@@ -128,7 +113,6 @@ def attention_kernel(
         m_i, l_i, acc, q, k_desc, v_desc, batch, kv_head, scale_log2, offs_m, seq_q,
         seq_k, full, last, BLOCK_N, BLOCK_D, CAUSAL, ON_BAND=True,
     )  # fmt: skip
-
     # --8<-- [start:finish]
     # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
     # --8<-- [line:divide]
@@ -146,9 +130,8 @@ def attention_kernel(
 # --8<-- [start:checks]
 def check(q, k, v, q_scale, k_scale, v_scale) -> None:
     """Raise a ValueError that names the tensor that the kernel cannot take."""
-    for name, x in (("q", q), ("k", k)):
-        if x.ndim != 4:
-            raise ValueError(f"{name} has {x.ndim} dimensions; it must have 4")
+    if (q.ndim, k.ndim) != (4, 4):
+        raise ValueError(f"q and k have {q.ndim} and {k.ndim} dimensions; it must be 4")
     (batch, heads, _, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     if not 16 <= head_dim <= 256 or head_dim % 16:
         raise ValueError(f"q has head_dim {head_dim}; it must be 16, 32, 48 ... or 256")
@@ -165,8 +148,8 @@ def check(q, k, v, q_scale, k_scale, v_scale) -> None:
             raise ValueError(f"{name} is {got}; it must be {right}")
         if torch.is_grad_enabled() and x.requires_grad:
             raise ValueError(f"{name} requires a gradient; detach it or use no_grad")
-        ends = x.data_ptr(), *x.stride()[:3]
-        if len(shape) == 4 and (x.stride(3) != 1 or any(n % 16 for n in ends)):
+        outer = x.data_ptr(), *x.stride()[:3]
+        if len(shape) == 4 and (x.stride(3) != 1 or any(n % 16 for n in outer)):
             right = "1 at the end, the others and the address multiples of 16 bytes"
             raise ValueError(f"{name} has strides {x.stride()}; it must have {right}")
 
@@ -207,18 +190,16 @@ def attention(
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0 or seq_k == 0:  # a descriptor cannot be of an empty tensor
         return o.zero_(), lse.fill_(-math.inf)
-    descriptors = {
-        f"{name}_desc": TensorDescriptor.from_tensor(x, [1, 1, 1, 1])
-        for name, x in (("q", q), ("k", k), ("v", v), ("o", o))
-    }
+    tensors = zip("qkvo", (q, k, v, o), strict=True)
+    desc = {f"{n}_desc": TensorDescriptor.from_tensor(x, [1] * 4) for n, x in tensors}
     scales = [x.contiguous() for x in (q_scale, k_scale, v_scale)]
     block_d = max(32, triton.next_power_of_2(head_dim))
     if tile:  # else the autotuner does so for each configuration
-        set_blocks({**descriptors, **tile, "BLOCK_D": block_d})
+        set_blocks({**desc, **tile, "BLOCK_D": block_d})
     kernel = attention_kernel.fn if tile else attention_kernel
     with torch.cuda.device_of(q):
         kernel[lambda named: (triton.cdiv(seq_q, named["BLOCK_M"]) * batch * heads,)](
-            *descriptors.values(), lse, *scales, scale * math.log2(math.e),
+            *desc.values(), lse, *scales, scale * math.log2(math.e),
             heads, heads // kv_heads, seq_q, seq_k,
             length=min(8192, max(512, triton.next_power_of_2(max(seq_q, seq_k)))),
             BLOCK_D=block_d, CAUSAL=causal, **(tile or {}),

@@ -25,8 +25,8 @@ MUTANTS = [
         may_not_compile=True,
     ),
     Mutant(
-        "TensorDescriptor.from_tensor(x, [1, 1, 1, 1])",
-        "TensorDescriptor.from_tensor(x.contiguous(), [1, 1, 1, 1])",
+        "TensorDescriptor.from_tensor(x, [1] * 4)",
+        "TensorDescriptor.from_tensor(x.contiguous(), [1] * 4)",
         "a copy in the place of the tensor",
     ),
     Mutant("batch * heads + head", "head", "one lse for all"),
