@@ -61,5 +61,4 @@ MUTANTS = [
         "each length is tuned",
     ),
     Mutant("if q.dtype == torch.float32:", "if False:", "float32 is tuned"),
-    Mutant("tile = tile or CONFIGS", "tile = CONFIGS", "a tile that nobody asked for"),
 ]
