@@ -150,6 +150,7 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
 
 # --8<-- [end:checks]
 # --8<-- [start:launch]
+# --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
     scale: float | None = None, input_precision: str = "ieee",
@@ -174,6 +175,7 @@ def attention(
     Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
+    # --8<-- [end:signature]
     check(q, k, v)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
@@ -206,8 +208,10 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # --8<-- [start:call]
     q, k, v = (torch.randn(2, 4, 200, 80, device=device).half() for _ in range(3))
-    o, _ = attention(q, k, v, causal=True, tile=TILE)
+    o, lse = attention(q, k, v, causal=True, tile=TILE)
+    # --8<-- [end:call]
     sdpa = torch.nn.functional.scaled_dot_product_attention
     error = (o - sdpa(q.double(), k.double(), v.double(), is_causal=True)).abs().max()
     print(f"{device}: largest error {error:.1e}")

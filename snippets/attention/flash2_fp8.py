@@ -55,7 +55,6 @@ def attend(
             if CAUSAL:
                 seen &= offs_n[None, :] <= offs_m[:, None] + seq_k - seq_q
             s = tl.where(seen, s, float("-inf"))  # [BLOCK_M, BLOCK_N]
-
         m_new = tl.maximum(m_i, tl.max(s, axis=1) * scale_log2)
         # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
         shift = tl.where(m_new == float("-inf"), 0.0, m_new)
@@ -84,12 +83,11 @@ def attention_kernel(
     head = tl.program_id(0) // blocks % heads
     kv_head = head // group
     # --8<-- [line:scales]
-    row_kv = batch * (heads // group) + kv_head
     scale_log2 *= tl.load(q_scale_ptr + batch * heads + head)
-    scale_log2 *= tl.load(k_scale_ptr + row_kv)
+    scale_log2 *= tl.load(k_scale_ptr + batch * (heads // group) + kv_head)
     # --8<-- [line:not_zero]
     scale_log2 = tl.where(scale_log2 < 1.2e-38, 1.2e-38, scale_log2)  # 0 * -inf is NaN
-    v_scale = tl.load(v_scale_ptr + row_kv)
+    v_scale = tl.load(v_scale_ptr + batch * (heads // group) + kv_head)
     block = tl.program_id(0) % blocks
     start_m = (blocks - 1 - block if CAUSAL else block) * BLOCK_M
     offs_m = start_m + tl.arange(0, BLOCK_M)
@@ -103,12 +101,10 @@ def attention_kernel(
         full = tl.minimum(tl.maximum(start_m + 1 + seq_k - seq_q, 0), seq_k)
         last = tl.minimum(tl.maximum(start_m + BLOCK_M + seq_k - seq_q, 0), seq_k)
     full = full // BLOCK_N * BLOCK_N
-    # Off the band: tiles that every row of the block sees whole, no mask.
     m_i, l_i, acc = attend(
         m_i, l_i, acc, q, k_desc, v_desc, batch, kv_head, scale_log2, offs_m, seq_q,
         seq_k, 0, full, BLOCK_N, BLOCK_D, CAUSAL, ON_BAND=False,
     )  # fmt: skip
-    # On the band: tiles that the diagonal or the end of the keys cuts.
     m_i, l_i, acc = attend(
         m_i, l_i, acc, q, k_desc, v_desc, batch, kv_head, scale_log2, offs_m, seq_q,
         seq_k, full, last, BLOCK_N, BLOCK_D, CAUSAL, ON_BAND=True,
@@ -156,6 +152,7 @@ def check(q, k, v, q_scale, k_scale, v_scale) -> None:
 
 # --8<-- [end:checks]
 # --8<-- [start:launch]
+# --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, q_scale: torch.Tensor,
     k_scale: torch.Tensor, v_scale: torch.Tensor, *, causal: bool = False,
@@ -181,6 +178,7 @@ def attention(
     Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Dao, "FlashAttention-2", 2023, algorithm 1; Shah et al., 2024, section 3.3.
     """
+    # --8<-- [end:signature]
     check(q, k, v, q_scale, k_scale, v_scale)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
@@ -211,9 +209,11 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # --8<-- [start:call]
     q, k, v = (torch.randn(2, 4, 160, 80, device=device) for _ in range(3))
     (q8, q_scale), (k8, k_scale), (v8, v_scale) = map(quantise, (q, k, v))
-    o, _ = attention(q8, k8, v8.mT.contiguous(), q_scale, k_scale, v_scale, tile=TILE)
+    o, lse = attention(q8, k8, v8.mT.contiguous(), q_scale, k_scale, v_scale, tile=TILE)
+    # --8<-- [end:call]
     sdpa = torch.nn.functional.scaled_dot_product_attention
     error = (o - sdpa(q.double(), k.double(), v.double())).abs().max()
     print(f"{device}: largest error {error:.1e}, that of rounded inputs included")

@@ -83,7 +83,6 @@ def attention_kernel(
     o_ptr += first_q.to(tl.int64) * stride_om + head * stride_oh
     lse_ptr += head * total_q + first_q
     # --8<-- [end:offsets]
-
     offs_m = (start_m + tl.arange(0, BLOCK_M)).to(INDEX)
     offs_d = tl.arange(0, BLOCK_D).to(INDEX)
     mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)
@@ -98,13 +97,11 @@ def attention_kernel(
         full = tl.minimum(tl.maximum(start_m + 1 + seq_k - seq_q, 0), seq_k)
         last = tl.minimum(tl.maximum(start_m + BLOCK_M + seq_k - seq_q, 0), seq_k)
     full = full // BLOCK_N * BLOCK_N
-    # Off the band: tiles that every row of the block sees whole, no mask.
     m_i, l_i, acc = attend(
         m_i, l_i, acc, q, k_ptr, v_ptr, stride_kn, stride_kd, stride_vn, stride_vd,
         scale, offs_m, offs_d, seq_q, seq_k, 0, full,
         HEAD_DIM, BLOCK_N, INPUT_PRECISION, INDEX, CAUSAL, ON_BAND=False,
     )  # fmt: skip
-    # On the band: tiles that the diagonal or the end of the keys cuts.
     m_i, l_i, acc = attend(
         m_i, l_i, acc, q, k_ptr, v_ptr, stride_kn, stride_kd, stride_vn, stride_vd,
         scale, offs_m, offs_d, seq_q, seq_k, full, last,
@@ -149,6 +146,7 @@ def check(q, k, v, cu_seqlens_q, cu_seqlens_k) -> None:
 
 # --8<-- [end:checks]
 # --8<-- [start:launch]
+# --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, cu_seqlens_q: torch.Tensor,
     cu_seqlens_k: torch.Tensor, *, causal: bool = False, scale: float | None = None,
@@ -176,6 +174,7 @@ def attention(
     Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
+    # --8<-- [end:signature]
     check(q, k, v, cu_seqlens_q, cu_seqlens_k)
     (total_q, heads, head_dim), (total_k, kv_heads, _) = q.shape, k.shape
     batch = len(cu_seqlens_q) - 1
@@ -183,9 +182,8 @@ def attention(
     lse = torch.empty((heads, total_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0:
         return o, lse
-    # Enough for any lengths, so that nobody needs to know them here.
     # --8<-- [line:grid]
-    blocks = total_q // block_m + batch + 1
+    blocks = total_q // block_m + batch + 1  # enough for any lengths
     # Offsets inside a head: 32 bits are enough unless it is very large.
     spans = (x.shape[0] * x.stride(0) + head_dim * x.stride(2) for x in (q, k, v, o))
     with torch.cuda.device_of(q):
@@ -207,9 +205,11 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # --8<-- [start:call]
     cu_seqlens = torch.tensor([0, 150, 150, 153, 400], dtype=torch.int32, device=device)
     q, k, v = (torch.randn(400, 4, 80, device=device).half() for _ in range(3))
-    o, _ = attention(q, k, v, cu_seqlens, cu_seqlens, causal=True)
+    o, lse = attention(q, k, v, cu_seqlens, cu_seqlens, causal=True)
+    # --8<-- [end:call]
     # The same as one sequence, in which a token sees its own sequence only.
     owner = torch.bucketize(torch.arange(400, device=device), cu_seqlens, right=True)
     seen = (owner[:, None] == owner).tril()

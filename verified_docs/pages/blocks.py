@@ -3,6 +3,7 @@
 Each function gets the site, the body of the fence and its options, and returns HTML.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import PurePosixPath
@@ -37,10 +38,11 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     status = site.evidence.status(snippet.name)
     about = f"{snippet.name}, {section.name}" if section.name else snippet.name
     actions = (
-        _copy("block", "Copy block", about),
+        _copy("block", "Copy", about),
         _copy("file", "Copy file", snippet.name),
         _download(site, snippet),
-        f'<a href="{site.base}LICENSE.txt" aria-label="MIT License">MIT</a>',
+        f'<a class="snippet-wide" href="{site.base}LICENSE.txt" '
+        'aria-label="MIT License">MIT</a>',
     )
     return (
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
@@ -147,6 +149,15 @@ def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     return badges.table(statuses, site.base, site.published)
 
 
+def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """What stands behind the site, in figures."""
+    _empty(body)
+    root = site.evidence.root
+    statuses = [site.evidence.status(name) for name in layout.names(root)]
+    verdicts = json.loads((root / layout.VERDICTS).read_text(encoding="utf-8"))
+    return badges.proof(statuses, verdicts)
+
+
 def map_of_rungs(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The pages of the navigation that are rungs."""
     _empty(body)
@@ -190,6 +201,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "verification": (verification, ()),
     "confirm": (confirm, ()),
     "ladder": (map_of_rungs, ()),
+    "proof": (proof, ()),
     "console": (console, ()),
 }
 
@@ -212,9 +224,11 @@ def _empty(body: str) -> None:
 
 
 def _name(snippet: Snippet, section: Section) -> str:
-    part = f' <span class="snippet-section">{section.name}</span>'
+    part = f' <span class="snippet-section snippet-wide">{section.name}</span>'
+    folder, _, file = escape(snippet.name).rpartition("/")
     return (
-        f'<span class="snippet-name"><code>{escape(snippet.name)}</code>'
+        f'<span class="snippet-name"><code><span class="snippet-wide">{folder}/</span>'
+        f"{file}</code>"
         f"{part if section.name else ''}</span>"
     )
 
@@ -235,15 +249,17 @@ def _copy(action: str, text: str, about: str) -> str:
 
 def _download(site: Site, snippet: Snippet) -> str:
     """A link to the file, which is a file of the site."""
+    address = site.base + escape(layout.snippet_file(snippet.name))
     return (
-        f'<a download href="{site.base}{escape(layout.snippet_file(snippet.name))}" '
+        f'<a download class="snippet-wide" href="{address}" '
         f'aria-label="Download {escape(snippet.name)}">Download</a>'
     )
 
 
 def _cut(section: Section) -> str:
     """The function of which the section shows a part only, if there is one."""
-    return f"<span>a part of <code>{section.cut}</code></span>" if section.cut else ""
+    words = f'<span class="snippet-wide">a part of <code>{section.cut}</code></span>'
+    return words if section.cut else ""
 
 
 def _lines(count: int) -> str:

@@ -19,11 +19,19 @@ MUTANTS = [
         "a tiny factor of V loses digits",
     ),
     Mutant("q_scale_ptr + batch * heads + head", "q_scale_ptr + 0", "one factor of q"),
-    Mutant("k_scale_ptr + row_kv", "k_scale_ptr", "one factor of K"),
-    Mutant("v_scale_ptr + row_kv", "v_scale_ptr + kv_head", "factors of batch 0"),
     Mutant(
-        "row_kv = batch * (heads // group) + kv_head",
-        "row_kv = batch * heads + kv_head",
+        "k_scale_ptr + batch * (heads // group) + kv_head",
+        "k_scale_ptr",
+        "one factor of K",
+    ),
+    Mutant(
+        "v_scale_ptr + batch * (heads // group) + kv_head",
+        "v_scale_ptr + kv_head",
+        "factors of batch 0",
+    ),
+    Mutant(
+        "k_scale_ptr + batch * (heads // group) + kv_head",
+        "k_scale_ptr + batch * heads + kv_head",
         "factors of other heads",
     ),
     Mutant(
