@@ -235,7 +235,9 @@ class Story:
             if not made:
                 continue
             made[0]["mark"] = "program"
-            label = self.replay.program.format(*first.program, launch=first.launch)
+            form = self.replay.program
+            form = form if isinstance(form, str) else form[first.kernel]
+            label = form.format(*first.program, launch=first.launch)
             found = {"id": list(first.program), "label": label, "start": len(steps)}
             programs.append(found | ({"kernel": first.kernel} if several else {}))
             steps += made
@@ -311,7 +313,7 @@ class Story:
             step["writes"] = [_write(access) for access in line.writes]
         if line.products:
             step["product"] = self.product(line)
-        reads = dict.fromkeys(names(line.node, ast.Load))
+        reads = dict.fromkeys(self.known(line, n) for n in names(line.node, ast.Load))
         if uses := [name for name in reads if name in self.shown]:
             step["uses"] = uses
         step["say"] = Moment(line, row, self.replay.rows, facts).say(sentence)
@@ -324,20 +326,20 @@ class Story:
             for node in ast.walk(line.node)
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("dot")
         )
-        of = [
-            next(name for name in names(each, ast.Load) if name in self.shown)
-            for each in call.args[:2]
-        ]
-        gives = next(names(line.node, ast.Store))
+        factors = ([*names(each, ast.Load)] for each in call.args[:2])
+        known = ([self.known(line, name) for name in each] for each in factors)
+        of = [next(name for name in each if name in self.shown) for each in known]
+        gives = self.known(line, next(names(line.node, ast.Store)))
         return {"of": of, "gives": gives, "count": line.products}
 
     def changed(self, line: Line, held: Locals) -> Locals:
         """The variables that a line sets to something else."""
         found: Locals = {}
-        for n, name in enumerate(names(line.node, ast.Store)):
-            if name not in self.shown or name not in line.after:
+        for n, own in enumerate(names(line.node, ast.Store)):
+            name = self.known(line, own)
+            if name not in self.shown or own not in line.after:
                 continue
-            now = self.drawn(line.after[name])
+            now = self.drawn(line, line.after[own])
             was = held.get(name)
             if was is None or not np.array_equal(was, now, equal_nan=True):
                 found[name] = now
@@ -350,9 +352,13 @@ class Story:
                 )
         return found
 
-    def drawn(self, value: np.ndarray) -> np.ndarray:
+    def known(self, line: Line, name: str) -> str:
+        """What the description calls a variable of a line."""
+        return self.replay.names.get(f"{line.kernel}.{name}", name)
+
+    def drawn(self, line: Line, value: np.ndarray) -> np.ndarray:
         """A variable in the shape in which it is drawn: [rows], or [rows, columns]."""
-        if value.ndim == 1 and not self.replay.rows:
+        if value.ndim == 1 and self.replay.rows not in line.after:
             return value[None]
         return value[:, 0] if value.ndim == 2 and value.shape[1] == 1 else value
 
@@ -368,9 +374,10 @@ class Story:
         """The variables that nobody reads any more, after each of the lines."""
         events: list[tuple[int, str, str]] = []
         for n, line in enumerate(lines):
-            events += ((n, "read", name) for name in names(line.node, ast.Load))
-            if not line.inner:
-                events += ((n, "write", name) for name in names(line.node, ast.Store))
+            for verb, context in (("read", ast.Load), ("write", ast.Store)):
+                if not (line.inner and verb == "write"):
+                    own = names(line.node, context)
+                    events += ((n, verb, self.known(line, name)) for name in own)
         found: list[list[str]] = [[] for _ in lines]
         for name in (show.name for show in self.replay.state if not show.kept):
             last = None
@@ -388,23 +395,22 @@ class Story:
 
     def rows(self, lines: Sequence[Line]) -> list[int | None]:
         """The row that is spoken of at each line: where most changes in its tile."""
-        if not self.replay.rows:
-            return [None for _ in lines]
         starts = [n for n, line in enumerate(lines) if line.enters] or [0]
         spans = zip(starts, [*starts[1:], len(lines)], strict=True)
-        chosen: list[int | None] = []
+        chosen: list[int] = []
         row = 0
         for start, end in spans:
             row = self.most(lines[start:end], row)
             chosen += [row] * (end - len(chosen))
-        return chosen
+        several = (self.replay.rows in line.after for line in lines)
+        return [row if has else None for row, has in zip(chosen, several, strict=True)]
 
     def most(self, lines: Sequence[Line], otherwise: int) -> int:
         """The row in which the followed variable changes most, if it does."""
         old, _, new = self.replay.follow.partition(" to ")
         was = [line.after[old] for line in lines if old in line.after]
         now = [line.after[new or old] for line in lines if (new or old) in line.after]
-        if not was or not now:
+        if not was or not now or not was[0].ndim:
             return otherwise
         first, last = (x.reshape(len(x), -1)[:, 0] for x in (was[0], now[-1]))
         if np.array_equal(first, last):
