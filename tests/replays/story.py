@@ -201,6 +201,8 @@ class Story:
     def variable(self, show: Show) -> dict[str, Any]:
         """One variable on the chip."""
         found = shown(show, self.shapes[show.name], show.level)
+        if show.place in self.shapes:
+            found["place"] = show.place
         if show.name in self.loads:
             found["loads"] = self.loads[show.name]
         return found
@@ -483,7 +485,7 @@ def shown(show: Show, shape: Sequence[int], level: str) -> dict[str, Any]:
     }
     if show.turned:
         found["turned"] = True
-    return found | ({"place": show.place} if show.place else {})
+    return found
 
 
 def key(line: Line) -> tuple[Any, ...]:

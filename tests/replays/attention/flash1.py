@@ -101,7 +101,7 @@ REPLAY = Replay(
         "tl.store(m_ptr": "Store their maxima: {bytes} bytes.",
     },
     frames="output",
-    program="keys {launch}, queries {0}",
+    program="key block {launch}, query block {0}",
     formulas={
         "read": "T_c · N_q · (d · b + 4 · d + 8) + 2 · T_r · N_k · d · b",
         "written": "T_c · N_q · (4 · d + 8)",

@@ -68,7 +68,7 @@ REPLAY = Replay(
         "rescale": moved,
     },
     frames="rescale",
-    program="merge {launch}",
+    program="merge",
     formulas={},
     symbols=lambda x: {},
 )
