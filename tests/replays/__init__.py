@@ -104,6 +104,7 @@ class Replay:
         wrong: the output is wrong on purpose: it must not be what is expected.
         maps: matrices beside those in memory.
         beside: another snippet, whose replay is shown at the same step.
+        sizes: how large each level is on a GPU, and who says so.
         names: what arrays and variables are called that would be of one name, by
             "kernel.name".
     """
@@ -124,4 +125,5 @@ class Replay:
     wrong: bool = False
     maps: Sequence[Map] = ()
     beside: str = ""
+    sizes: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
