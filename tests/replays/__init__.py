@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from tests.replays.story import Moment
+    from tests.replays.sentences import Moment
 
 Tensors = Mapping[str, torch.Tensor]
 Sentence = str | Callable[["Moment"], str]

@@ -11,7 +11,8 @@ import triton
 from triton.runtime.interpreter import InterpretedFunction
 
 from tests.replays import Replay, Tensors
-from tests.replays.story import Story, StoryError
+from tests.replays.sentences import StoryError
+from tests.replays.story import Story
 from tests.replays.watch import Watch
 from verified_docs import layout
 from verified_docs.code import snippets

@@ -8,7 +8,7 @@ from snippets.attention.flash1 import attention_kernel
 from tests.replays import Replay, Run, Show, Tensors
 from tests.replays.attention import tiles
 from tests.replays.attention.tiles import BLOCK, INF
-from tests.replays.story import Moment
+from tests.replays.sentences import Moment
 
 
 def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:

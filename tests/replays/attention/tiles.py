@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from tests.replays import Map, Sentence, Show, Tensors
-from tests.replays.story import Moment
+from tests.replays.sentences import Moment
 from tests.snippets.attention.reference import baseline, reference, visible
 
 INF = float("inf")
