@@ -18,7 +18,8 @@ if not triton.knobs.runtime.interpret:
 
 from snippets.softmax.wrong_blocks import softmax
 from tests.replays import Replay, Run, Show
-from tests.replays.story import Story, StoryError, ranges, typeset
+from tests.replays.sentences import StoryError, typeset
+from tests.replays.story import Story, ranges
 from tests.replays.watch import Watch
 
 ROOT = Path(__file__).parents[2]
@@ -152,8 +153,10 @@ def test_the_row_that_changes_most_is_spoken_of() -> None:
     [
         ({"lines": {**LINES, "softmax(": ""}}, "is on the lines"),
         ({"lines": {**LINES, "m_i": ""}}, "is on the lines"),
+        ({"lines": {**LINES, "each m_i": ""}}, "has two sentences"),
         ({"lines": {**LINES, "y = numerator": ""}}, "has two sentences"),
         ({"lines": {**LINES, "m_i = tl.max": "It is {maximum}."}}, "speaks of maximum"),
+        ({"lines": {**LINES, "tl.store": ""}}, "is silent, but it loads, stores"),
         (
             {"lines": {k: v for k, v in LINES.items() if k != "tl.store"}},
             "has no sentence: tl.store",

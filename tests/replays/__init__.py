@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 if TYPE_CHECKING:
-    from tests.replays.story import Moment
+    from tests.replays.sentences import Moment
 
 Tensors = Mapping[str, torch.Tensor]
 Sentence = str | Callable[["Moment"], str]
@@ -90,8 +90,9 @@ class Replay:
             returns one. Where it is "", the line is not shown, and what it changes is
             shown with the next.
         frames: the line, by its key, whose steps are the key frames, before the last.
-        program: what a program is called; {0}, {1} and {2} are its index, {launch} says
-            how many launches, or calls of a function, there were before.
+        program: what a program is called, of any kernel or by kernel; {0}, {1} and {2}
+            are its index, {launch} says how many launches, or calls of a function,
+            there were before.
         formulas: bytes "read" and "written", as a product and a sum of symbols.
         symbols: the values of the symbols, from the inputs.
         rows: the variable with the numbers of the rows of a tile, if it has rows.
@@ -103,7 +104,9 @@ class Replay:
         wrong: the output is wrong on purpose: it must not be what is expected.
         maps: matrices beside those in memory.
         beside: another snippet, whose replay is shown at the same step.
-        names: of arrays that would be of one name, by "kernel.parameter".
+        sizes: how large each level is on a GPU, and who says so.
+        names: what arrays and variables are called that would be of one name, by
+            "kernel.name".
     """
 
     call: Callable[..., Tensors]
@@ -113,7 +116,7 @@ class Replay:
     state: Sequence[Show]
     lines: Mapping[str, Sentence]
     frames: str
-    program: str
+    program: str | Mapping[str, str]
     formulas: Mapping[str, str]
     symbols: Callable[..., Mapping[str, int]]
     rows: str = ""
@@ -122,4 +125,5 @@ class Replay:
     wrong: bool = False
     maps: Sequence[Map] = ()
     beside: str = ""
+    sizes: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)

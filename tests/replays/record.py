@@ -11,7 +11,8 @@ import triton
 from triton.runtime.interpreter import InterpretedFunction
 
 from tests.replays import Replay, Tensors
-from tests.replays.story import Story, StoryError
+from tests.replays.sentences import StoryError
+from tests.replays.story import Story
 from tests.replays.watch import Watch
 from verified_docs import layout
 from verified_docs.code import snippets
@@ -51,6 +52,7 @@ def record(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Tensors]]:
         "snippet": name,
         "manifest": manifest(root, name),
         "versions": {"torch": torch.__version__, "triton": triton.__version__},
+        **({"sizes": dict(replay.sizes)} if replay.sizes else {}),
         **({"compare": {"snippet": replay.beside}} if replay.beside else {}),
         "runs": runs,
     }, outputs

@@ -1,8 +1,6 @@
 """Makes the story of a run from what was watched: its steps, as a record has them."""
 
 import ast
-import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,125 +9,14 @@ from typing import Any
 import numpy as np
 
 from tests.replays import Map, Replay, Sentence, Show
+from tests.replays.sentences import Moment, StoryError, number, typeset
 from tests.replays.watch import Access, Line, Locals, Watch, names, span
 from verified_docs.code.snippets import Snippet
 
-DIGITS = 3
 EACH = "each "
+MOVES = "it loads, stores or multiplies"
 FRAMES = 3  # key frames before the last
 Step = dict[str, Any]
-
-
-class StoryError(ValueError):
-    """A description that does not fit what ran; the message says where."""
-
-
-class Value:
-    """A number or an array in a sentence; of an array with rows, the row at hand."""
-
-    def __init__(self, data: np.ndarray, row: int | None = None) -> None:
-        self.data = data if row is None or not data.ndim else data[row]
-
-    def __format__(self, form: str) -> str:
-        return ", ".join(spoken(each) for each in self.data.reshape(-1))
-
-    def __float__(self) -> float:
-        return float(self.data.item())
-
-    @property
-    def max(self) -> "Value":
-        """The largest."""
-        return Value(self.data.max())
-
-    @property
-    def sum(self) -> "Value":
-        """The sum."""
-        return Value(self.data.sum())
-
-    @property
-    def end(self) -> "Value":
-        """The last."""
-        return Value(self.data.reshape(-1)[-1])
-
-    @property
-    def first(self) -> "Value":
-        """The first."""
-        return Value(self.data.reshape(-1)[0])
-
-
-class Names:
-    """Variables as attributes."""
-
-    def __init__(self, values: Locals, row: int | None) -> None:
-        self._values, self._row = values, row
-
-    def __getattr__(self, name: str) -> Value:
-        if name not in self._values:
-            known = ", ".join(sorted(self._values))
-            raise StoryError(f"a sentence speaks of {name}; there are {known}")
-        return Value(self._values[name], self._row)
-
-
-class Moment(Mapping[str, Any]):
-    """What a sentence may speak of.
-
-    Local variables by name, after the line, of the row at hand; {before.m_i}, before
-    it; {all.offs_m}, of all rows; {row}, the row at hand; {program}; {tile}, how many
-    tiles of this loop there were; {count} and {bytes} that the line loads or stores.
-    """
-
-    def __init__(
-        self, line: Line, row: int | None, rows: str, facts: dict[str, Any]
-    ) -> None:
-        self.line, self.row = line, row
-        self.facts = {**facts, "before": Names(line.before, row)}
-        self.facts["all"] = Names(line.after, None)
-        if row is not None and rows in line.after:
-            self.facts["row"] = int(line.after[rows].reshape(-1)[row])
-
-    def __getitem__(self, name: str) -> Any:
-        if name in self.facts:
-            return self.facts[name]
-        return getattr(Names(self.line.after, self.row), name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter({**self.facts, **self.line.after})
-
-    def __len__(self) -> int:
-        return len({**self.facts, **self.line.after})
-
-    def array(self, name: str) -> np.ndarray:
-        """A variable after the line, whole."""
-        return self.line.after[name]
-
-    def rises(self, old: str, new: str) -> bool:
-        """Whether, in the row at hand, one variable was below the other one now."""
-        return float(getattr(self["before"], old)) < float(self[new])
-
-    def say(self, sentence: Sentence) -> str:
-        """The sentence with its values."""
-        text = sentence(self) if callable(sentence) else sentence
-        return typeset(text.format_map(self))
-
-
-def number(value: float) -> float | int | str:
-    """A number as the record has it."""
-    value = float(value)
-    if not math.isfinite(value):
-        return "nan" if value != value else "inf" if value > 0 else "-inf"
-    short = float(f"{value:.{DIGITS}g}")
-    return int(short) if short == int(short) else short
-
-
-def spoken(value: float) -> str:
-    """A number as a sentence has it."""
-    text = str(number(value)).replace("inf", "∞").replace("nan", "NaN")
-    return typeset(text)
-
-
-def typeset(text: str) -> str:
-    """The text with signs for minus instead of hyphens."""
-    return re.sub(r"(?<= )-(?= )|(?<!\w)-(?=[\d∞.])", "\N{MINUS SIGN}", text)
 
 
 @dataclass
@@ -201,6 +88,8 @@ class Story:
     def variable(self, show: Show) -> dict[str, Any]:
         """One variable on the chip."""
         found = shown(show, self.shapes[show.name], show.level)
+        if show.place in self.shapes:
+            found["place"] = show.place
         if show.name in self.loads:
             found["loads"] = self.loads[show.name]
         return found
@@ -235,7 +124,9 @@ class Story:
             if not made:
                 continue
             made[0]["mark"] = "program"
-            label = self.replay.program.format(*first.program, launch=first.launch)
+            form = self.replay.program
+            form = form if isinstance(form, str) else form[first.kernel]
+            label = form.format(*first.program, launch=first.launch)
             found = {"id": list(first.program), "label": label, "start": len(steps)}
             programs.append(found | ({"kernel": first.kernel} if several else {}))
             steps += made
@@ -271,6 +162,8 @@ class Story:
             touches = bool(line.reads or line.writes or line.products or changed)
             changes |= changed
             step = self.step(line, rows[n], facts, self.sentence(line, touches))
+            if not step["say"] and {"reads", "writes", "product"} & step.keys():
+                raise StoryError(f"line {step['line']} is silent, but {MOVES}")
             if step["say"] and not (self.head(line) and not line.enters):
                 for each in self.replay.maps:
                     if each.of in changes:
@@ -311,7 +204,7 @@ class Story:
             step["writes"] = [_write(access) for access in line.writes]
         if line.products:
             step["product"] = self.product(line)
-        reads = dict.fromkeys(names(line.node, ast.Load))
+        reads = dict.fromkeys(self.known(line, n) for n in names(line.node, ast.Load))
         if uses := [name for name in reads if name in self.shown]:
             step["uses"] = uses
         step["say"] = Moment(line, row, self.replay.rows, facts).say(sentence)
@@ -324,20 +217,20 @@ class Story:
             for node in ast.walk(line.node)
             if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("dot")
         )
-        of = [
-            next(name for name in names(each, ast.Load) if name in self.shown)
-            for each in call.args[:2]
-        ]
-        gives = next(names(line.node, ast.Store))
+        factors = ([*names(each, ast.Load)] for each in call.args[:2])
+        known = ([self.known(line, name) for name in each] for each in factors)
+        of = [next(name for name in each if name in self.shown) for each in known]
+        gives = self.known(line, next(names(line.node, ast.Store)))
         return {"of": of, "gives": gives, "count": line.products}
 
     def changed(self, line: Line, held: Locals) -> Locals:
         """The variables that a line sets to something else."""
         found: Locals = {}
-        for n, name in enumerate(names(line.node, ast.Store)):
-            if name not in self.shown or name not in line.after:
+        for n, own in enumerate(names(line.node, ast.Store)):
+            name = self.known(line, own)
+            if name not in self.shown or own not in line.after:
                 continue
-            now = self.drawn(line.after[name])
+            now = self.drawn(line, line.after[own])
             was = held.get(name)
             if was is None or not np.array_equal(was, now, equal_nan=True):
                 found[name] = now
@@ -350,9 +243,13 @@ class Story:
                 )
         return found
 
-    def drawn(self, value: np.ndarray) -> np.ndarray:
+    def known(self, line: Line, name: str) -> str:
+        """What the description calls a variable of a line."""
+        return self.replay.names.get(f"{line.kernel}.{name}", name)
+
+    def drawn(self, line: Line, value: np.ndarray) -> np.ndarray:
         """A variable in the shape in which it is drawn: [rows], or [rows, columns]."""
-        if value.ndim == 1 and not self.replay.rows:
+        if value.ndim == 1 and self.replay.rows not in line.after:
             return value[None]
         return value[:, 0] if value.ndim == 2 and value.shape[1] == 1 else value
 
@@ -368,9 +265,10 @@ class Story:
         """The variables that nobody reads any more, after each of the lines."""
         events: list[tuple[int, str, str]] = []
         for n, line in enumerate(lines):
-            events += ((n, "read", name) for name in names(line.node, ast.Load))
-            if not line.inner:
-                events += ((n, "write", name) for name in names(line.node, ast.Store))
+            for verb, context in (("read", ast.Load), ("write", ast.Store)):
+                if not (line.inner and verb == "write"):
+                    own = names(line.node, context)
+                    events += ((n, verb, self.known(line, name)) for name in own)
         found: list[list[str]] = [[] for _ in lines]
         for name in (show.name for show in self.replay.state if not show.kept):
             last = None
@@ -388,23 +286,22 @@ class Story:
 
     def rows(self, lines: Sequence[Line]) -> list[int | None]:
         """The row that is spoken of at each line: where most changes in its tile."""
-        if not self.replay.rows:
-            return [None for _ in lines]
         starts = [n for n, line in enumerate(lines) if line.enters] or [0]
         spans = zip(starts, [*starts[1:], len(lines)], strict=True)
-        chosen: list[int | None] = []
+        chosen: list[int] = []
         row = 0
         for start, end in spans:
             row = self.most(lines[start:end], row)
             chosen += [row] * (end - len(chosen))
-        return chosen
+        several = (self.replay.rows in line.after for line in lines)
+        return [row if has else None for row, has in zip(chosen, several, strict=True)]
 
     def most(self, lines: Sequence[Line], otherwise: int) -> int:
         """The row in which the followed variable changes most, if it does."""
         old, _, new = self.replay.follow.partition(" to ")
         was = [line.after[old] for line in lines if old in line.after]
         now = [line.after[new or old] for line in lines if (new or old) in line.after]
-        if not was or not now:
+        if not was or not now or not was[0].ndim:
             return otherwise
         first, last = (x.reshape(len(x), -1)[:, 0] for x in (was[0], now[-1]))
         if np.array_equal(first, last):
@@ -477,7 +374,7 @@ def shown(show: Show, shape: Sequence[int], level: str) -> dict[str, Any]:
     }
     if show.turned:
         found["turned"] = True
-    return found | ({"place": show.place} if show.place else {})
+    return found
 
 
 def key(line: Line) -> tuple[Any, ...]:

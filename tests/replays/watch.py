@@ -188,7 +188,7 @@ class Watch(Traffic):
     def _known(self, extent: Extent) -> str:
         """The name of an array, which is kept as it was when it was first touched."""
         own = extent.name.removesuffix("_ptr")
-        name = self.names.get(f"{self._kernel}.{own}", own)
+        name = self.names.get(f"{self._kernel}.{extent.name}", own)
         if name not in self.tensors:
             self.tensors[name] = (extent.tensor, extent.tensor.detach().clone())
         return name

@@ -8,7 +8,7 @@ from snippets.attention.flash1 import attention_kernel
 from tests.replays import Replay, Run, Show, Tensors
 from tests.replays.attention import tiles
 from tests.replays.attention.tiles import BLOCK, INF
-from tests.replays.story import Moment
+from tests.replays.sentences import Moment
 
 
 def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:
@@ -101,7 +101,7 @@ REPLAY = Replay(
         "tl.store(m_ptr": "Store their maxima: {bytes} bytes.",
     },
     frames="output",
-    program="keys {launch}, queries {0}",
+    program="key block {launch}, query block {0}",
     formulas={
         "read": "T_c · N_q · (d · b + 4 · d + 8) + 2 · T_r · N_k · d · b",
         "written": "T_c · N_q · (4 · d + 8)",

@@ -3,7 +3,7 @@
 from snippets.attention.flash2_causal import attention_kernel
 from tests.replays import Replay, Run
 from tests.replays.attention import tiles
-from tests.replays.story import Moment
+from tests.replays.sentences import Moment
 
 
 def whole(at: Moment) -> str:
@@ -42,6 +42,7 @@ REPLAY = Replay(
     memory=tiles.MEMORY,
     maps=[tiles.scores()],
     state=tiles.STATE,
+    sizes=tiles.SIZES,
     rows="offs_m",
     follow="m_i",
     lines={

@@ -42,6 +42,7 @@ REPLAY = Replay(
     memory=tiles.MEMORY,
     maps=[tiles.scores()],
     state=[*tiles.STATE, Show("pv", "o", "what the tile adds", "p v", place="acc")],
+    sizes=tiles.SIZES,
     rows="offs_m",
     follow="m_i",
     lines={

@@ -5,7 +5,7 @@ import torch
 from snippets.attention.flash2_window import attention_kernel
 from tests.replays import Replay, Run
 from tests.replays.attention import tiles
-from tests.replays.story import Moment
+from tests.replays.sentences import Moment
 
 HEAD = tiles.heads(12, 12, 4, seed=7)
 

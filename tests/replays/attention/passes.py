@@ -7,7 +7,7 @@ import torch
 from snippets.attention.passes import one_pass, three_pass, two_pass
 from tests.replays import Replay, Run, Show, Tensors
 from tests.replays.attention.tiles import INF, heads
-from tests.replays.story import Moment
+from tests.replays.sentences import Moment
 
 # Keys in an order in which the maximum rises twice.
 INPUTS = heads(1, 4, 4, seed=1)

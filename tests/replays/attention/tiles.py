@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from tests.replays import Map, Sentence, Show, Tensors
-from tests.replays.story import Moment
+from tests.replays.sentences import Moment
 from tests.snippets.attention.reference import baseline, reference, visible
 
 INF = float("inf")
@@ -87,6 +87,12 @@ MEMORY = [
     Show("o", "o", "output", "O"),
     Show("lse", "lse", "logsumexp of each row", turned=True),
 ]
+# Of an H200, and of each of its 132 multiprocessors.
+SIZES = {
+    "memory": "141 GB (NVIDIA H200 datasheet)",
+    "shared": "228 KiB in each SM (Hopper tuning guide)",
+    "registers": "256 KiB in each SM",
+}
 STATE = [
     Show("q", "q", "the queries of this program", level="shared"),
     Show("k", "k", "a tile of keys", level="shared", turned=True),

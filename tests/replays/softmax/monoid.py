@@ -4,7 +4,7 @@ import torch
 
 from snippets.softmax.monoid import Pair, from_value, merge
 from tests.replays import Replay, Run, Show, Tensors
-from tests.replays.story import Moment
+from tests.replays.sentences import Moment
 
 Order = int | tuple["Order", "Order"]
 ROW = torch.tensor([0.5, 1.9, -0.3, 2.6, 1.2, 0.8])
@@ -68,7 +68,7 @@ REPLAY = Replay(
         "rescale": moved,
     },
     frames="rescale",
-    program="merge {launch}",
+    program="merge",
     formulas={},
     symbols=lambda x: {},
 )

@@ -4,8 +4,8 @@ import torch
 
 from snippets.softmax.one_row import softmax
 from tests.replays import Replay, Run, Show
+from tests.replays.sentences import Moment
 from tests.replays.softmax.rows import expected, symbols
-from tests.replays.story import Moment
 
 ROWS = [[0.4, 1.9, -0.7, 2.6, 1.1], [1.5, -1.2, 0.3, 0.9, -0.1]]
 

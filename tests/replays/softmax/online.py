@@ -4,8 +4,8 @@ import torch
 
 from snippets.softmax.online import softmax
 from tests.replays import Replay, Run, Show
+from tests.replays.sentences import Moment
 from tests.replays.softmax.rows import INF, MASKED, RANDOM, RISING, expected, symbols
-from tests.replays.story import Moment
 
 
 def new_maximum(at: Moment) -> str:

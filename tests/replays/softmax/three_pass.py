@@ -4,8 +4,8 @@ import torch
 
 from snippets.softmax.three_pass import softmax
 from tests.replays import Replay, Run, Show
+from tests.replays.sentences import Moment
 from tests.replays.softmax.rows import INF, RANDOM, RISING, expected, symbols
-from tests.replays.story import Moment
 
 
 def maximum(at: Moment) -> str:

@@ -4,8 +4,8 @@ import torch
 
 from snippets.softmax.tiles import softmax
 from tests.replays import Replay, Run, Show
+from tests.replays.sentences import Moment
 from tests.replays.softmax.rows import INF, expected, symbols
-from tests.replays.story import Moment
 
 
 def matrix(rows: int, cols: int) -> torch.Tensor:

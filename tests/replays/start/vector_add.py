@@ -4,7 +4,7 @@ import torch
 
 from snippets.start.vector_add import add
 from tests.replays import Replay, Run, Show
-from tests.replays.story import Moment
+from tests.replays.sentences import Moment
 
 BLOCK = 4
 
