@@ -24,7 +24,8 @@ class View {
     this.code.hidden = !this.lines.size;
     this.program = make("span", { className: "replay-program" });
     this.sentence = make("span");
-    this.say = make("p", { className: "replay-say", "aria-live": "polite" }, this.program, this.sentence);
+    this.say = make("p", { className: "replay-say", "aria-live": "polite" },
+      make("span", { className: "replay-name", textContent: trace.snippet }), this.program, this.sentence);
     this.element = make("div", { className: "replay-view" }, this.picture,
       make("div", { className: "replay-now" }, this.code, this.say));
     this.texts = new Map([...this.lines].sort(([a], [b]) => a - b).map(([line, [{ range }]]) =>
