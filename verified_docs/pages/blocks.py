@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.snippets import Section, Snippet
-from verified_docs.pages import badges, diagrams, ladder, notebook, plots
+from verified_docs.pages import badges, diagrams, ladder, notebook, plots, replays
 from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
 
@@ -46,7 +46,9 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     )
     return (
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
-        f'data-section="{section.name}" data-search-exclude><figcaption>'
+        f'data-section="{section.name}" '
+        f'data-lines="{" ".join(map(str, section.numbers))}" '
+        f"data-search-exclude><figcaption>"
         f"{_name(snippet, section)}{_cut(section)}"
         f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
         f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
@@ -131,6 +133,11 @@ def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
     return diagrams.render(path, site.unique("diagram"))
 
 
+def replay(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """A recorded run of a kernel, which can be stepped through."""
+    return replays.render(site, body)
+
+
 def plot(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A line plot of a benchmark's record."""
     return plots.plot(site.evidence, body, site.unique("plot"))
@@ -196,6 +203,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "output": (output, ("from",)),
     "cell": (cell, ("notebook", "id")),
     "svg": (svg, ()),
+    "replay": (replay, ()),
     "plot": (plot, ()),
     "measurements": (measurements, ()),
     "verification": (verification, ()),
