@@ -138,6 +138,31 @@ def replay(site: Site, body: str, options: Mapping[str, str]) -> str:
     return replays.render(site, body)
 
 
+def shift(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """Softmax in four formats, with a shift that the reader moves."""
+    _empty(body)
+    return "<figure><verified-shift></verified-shift></figure>"
+
+
+def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """The roofline of the named roofs, with a kernel that the reader moves on it."""
+    _empty(body)
+    record = site.evidence.data("softmax") or {}
+    roofs = {key: options[key] for key in ("bandwidth", "fp32", "bf16")}
+    ceilings = {key: record.get("ceilings", {}).get(key) for key in ("copy", "matmul")}
+    data = " ".join(
+        f'data-{key}="{escape(str(value))}"'
+        for key, value in {**roofs, **ceilings}.items()
+        if value
+    )
+    gpu = site.evidence.gpu_name(site.evidence.quoted)
+    return (
+        f"<figure><verified-roofline {data}></verified-roofline><figcaption>"
+        f"Roofs: {escape(options['source'])}. Dashed: a copy and a product, measured "
+        f"on {escape(gpu)}.</figcaption></figure>"
+    )
+
+
 def plot(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A line plot of a benchmark's record."""
     return plots.plot(site.evidence, body, site.unique("plot"))
@@ -204,6 +229,8 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "cell": (cell, ("notebook", "id")),
     "svg": (svg, ()),
     "replay": (replay, ()),
+    "shift": (shift, ()),
+    "roofline": (roofline, ("bandwidth", "fp32", "bf16", "source")),
     "plot": (plot, ()),
     "measurements": (measurements, ()),
     "verification": (verification, ()),
