@@ -1,6 +1,7 @@
 """Makes the story of a run from what was watched: its steps, as a record has them."""
 
 import ast
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -74,7 +75,9 @@ class Story:
             if any(access.name == show.name for access in accesses)
         ]
         shape = list(now.shape) or [1]
-        while len(shape) > 1 and shape[0] == 1:
+        if len(shape) > 2:
+            shape = [math.prod(shape[:-1]), shape[-1]]
+        if len(shape) > 1 and shape[0] == 1:
             del shape[0]
         facts = {"bytes": now.element_size(), "writes": "written" in touches}
         if touches[:1] != ["written"]:

@@ -65,7 +65,7 @@ REPLAY = Replay(
         "one": run("One pass", one_pass, "2 · N · d · b"),
     },
     memory=[
-        Show("k", "k", "keys", "K", turned=True),
+        Show("k", "k", "keys", "K"),
         Show("v", "v", "values", "V"),
     ],
     state=[
@@ -79,7 +79,7 @@ REPLAY = Replay(
         Show("l_i", "l", "sum of the weights so far"),
         Show("acc", "o", "output so far, not divided", "acc"),
         Show("o", "o", "output so far"),
-        Show("return", "o", "output", "output", place="o"),
+        Show("return", "o", "divided by l", "output", place="o"),
     ],
     functions=("three_pass", "two_pass", "one_pass"),
     lines={

@@ -43,13 +43,13 @@ def begins(at: Moment) -> str:
 REPLAY = Replay(
     call=call,
     expected=tiles.expected,
-    runs={"two": Run("2 heads, 16 keys", tiles.heads(2, 16, 4, seed=9))},
+    runs={"two": Run("2 heads, 12 keys", tiles.heads(2, 12, 4, seed=9))},
     memory=[
         Show("q", "q", "one query of 2 heads", "Q"),
         Show("k", "k", "keys", "K", turned=True),
         Show("v", "v", "values", "V"),
         Show("o_parts", "o", "outputs of the parts", "O parts"),
-        Show("lse_parts", "lse", "of the parts", "lse parts"),
+        Show("lse_parts", "lse", "logsumexps of the parts", "lse parts"),
         Show("o", "o", "output", "O"),
         Show("lse", "lse", "logsumexp", turned=True),
     ],
