@@ -4,7 +4,7 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -41,32 +41,24 @@ class Run:
         self.failures: list[str] = []
 
     def fill(self, part: Part) -> bool:
-        """Measure a list; after each shape it is on the disk, marked incomplete.
-
-        It joins the record if nothing failed. Returns whether it did.
-        """
-        incomplete = self.path.with_name(f"{self.path.stem}-{part.name}.incomplete")
-        self.parts[part.name], self.lists[part.name] = part, []
+        """Measure a list, which joins the record if nothing failed. Returns whether."""
+        name = part.name.rpartition("/")[2]
+        self.failures, entries = [], []
         for shape in part.shapes():
             self.ceilings.look()
-            entries = self.measure(part, shape)
-            self.lists[part.name] += entries
-            write(self.record() | {"failures": self.failures}, incomplete)
-            told = "  ".join(f"{e['kernel']} {tell(e)}" for e in entries)
-            print(f"{part.name} {words(shape)}: {told}", flush=True)
+            entries += (found := self.measure(part, shape))
+            told = "  ".join(f"{e['kernel']} {tell(e)}" for e in found)
+            print(f"{name} {words(shape)}: {told}", flush=True)
             if torch.cuda.is_available() and torch.cuda.memory_reserved() > FULL:
                 torch._dynamo.reset()  # what it holds of a shape may be half a GPU
                 gc.collect()
                 torch.cuda.empty_cache()
         if self.failures:
-            print(f"{len(self.failures)} failures:", *self.failures, sep="\n  ")
-            print(f"{part.name} is not recorded; what was measured is in {incomplete}")
-            del self.parts[part.name], self.lists[part.name]
-            self.failures = []
+            print(f"{name} is not recorded: {len(self.failures)} failures")
             return False
+        self.parts[name], self.lists[name] = part, entries
         write(self.record(), self.path)
-        incomplete.unlink()
-        print(f"{part.name}: wrote {self.path}")
+        print(f"{name}: wrote {self.path}")
         return True
 
     def measure(self, part: Part, shape: Shape) -> Entries:
@@ -104,14 +96,15 @@ class Run:
         try:
             yield
         except Exception as error:
+            name = part.name.rpartition("/")[2]
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            told = f"{part.name} {kernel} {words(shape)}: {reason}"
+            told = f"{name} {kernel} {words(shape)}: {reason}"
             broken = isinstance(error, torch.OutOfMemoryError | torch.AcceleratorError)
             if not peer or broken:
                 self.failures.append(told)
                 print(f"FAILED: {told}", flush=True)
             elif not isinstance(error, ModuleNotFoundError):
-                facts = {"part": part.name, "kernel": kernel, **vars(shape)}
+                facts = {"part": name, "kernel": kernel, **vars(shape)}
                 self.refusals.append(facts | {"reason": reason})
                 print(f"refused: {told}", flush=True)
 
@@ -119,7 +112,9 @@ class Run:
         """What was measured now, and those lists on the disk that still hold."""
         old = json.loads(self.path.read_text("utf-8")) if self.path.exists() else {}
         lists, refusals = dict(self.lists), list(self.refusals)
-        manifest = records.hashes(ROOT, files(self.path.stem, self.parts.values()))
+        manifest: dict[str, str] = {}
+        for part in self.parts.values():
+            manifest |= records.hashes(ROOT, files(part))
         for name in [key for key, value in old.items() if isinstance(value, list)]:
             here, there = self.facts, old["environment"]
             same = all(here.get(key) == there.get(key) for key in SAME)
@@ -130,8 +125,8 @@ class Run:
                 lists[name], manifest = old[name], needed | manifest
                 refusals += [each for each in old["refusals"] if each["part"] == name]
         ceilings = self.ceilings.facts()
-        for part in self.parts.values():
-            for entry in lists[part.name] if part.ceiling else ():
+        for name, part in self.parts.items():
+            for entry in lists[name] if part.ceiling else ():
                 fraction = entry[RATES[part.ceiling]] / ceilings[part.ceiling]
                 entry[f"fraction_of_{part.ceiling}"] = fraction
         return {
@@ -155,23 +150,29 @@ def compared(entries: Entries, against: dict[str, str]) -> Entries:
         if "copy" in kernels:
             rate = kernels["copy"]["bytes_per_second"]
             entry["fraction_of_copy"] = entry["bytes_per_second"] / rate
-        for key in [key for key, kernel in against.items() if kernel in kernels]:
-            entry[key] = kernels[against[key]]["seconds"] / entry["seconds"]
+        # What a kernel was made of, where it is a published one that was changed.
+        changed = {"times_published": entry["of"]} if "of" in entry else {}
+        for key, kernel in (against | changed).items():
+            if kernel in kernels:
+                entry[key] = kernels[kernel]["seconds"] / entry["seconds"]
     return entries
 
 
-def files(record: str, filled: Iterable[Part]) -> set[str]:
-    """What figures depend on: the kernels, and the benchmark as far as it is loaded."""
+def files(part: Part) -> set[str]:
+    """What figures depend on: the kernels, and the benchmark as far as it is loaded.
+
+    Of the folders of parts, that is the list itself and what all lists of it share.
+    """
     paths = {Path(getattr(m, "__file__", None) or "/") for m in sys.modules.values()}
     below = [path for path in paths if path.is_relative_to(ROOT / "benchmarks")]
     loaded = {path.relative_to(ROOT).as_posix() for path in below}
-    # Of what lies in the folders of parts, only what the lists of this one share.
-    shared = {path for path in loaded if not path.startswith(PARTS)}
-    shared.add(f"{PARTS}{record}/__init__.py")
-    own = {part.file for part in filled}
-    return (
-        shared | own | {f"snippets/{name}" for part in filled for name in part.snippets}
-    )
+    kernels = {f"snippets/{name}" for name in part.own}
+    return {
+        f"{PARTS}{part.name}.py",
+        f"{PARTS}{part.name.partition('/')[0]}/__init__.py",
+        *(path for path in loaded if not path.startswith(PARTS)),
+        *(path for path in kernels if (ROOT / path).is_file()),
+    }
 
 
 def sources(record: dict[str, Any], name: str, stem: str) -> dict[str, str]:

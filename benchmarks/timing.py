@@ -119,12 +119,10 @@ def launches() -> Iterator[list[dict[str, Any]]]:
                     if key.isupper() and isinstance(value, int | float | str)
                 },
             }
-            for known in found:
-                if known == taken | {"times": known["times"]}:
-                    known["times"] += 1
-                    break
-            else:
-                found.append(taken | {"times": 1})
+            alike = [each for each in found if taken.items() <= each.items()]
+            if not alike:
+                found.append(taken | {"times": 0})
+            (alike or found)[-1]["times"] += 1
         return compiled
 
     JITFunction.run = run

@@ -6,7 +6,7 @@ one CUDA graph, as a server does: a call is shorter than the Python that makes i
 """
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from itertools import product
 from typing import Any
@@ -75,20 +75,13 @@ def cache_bytes(shape: Shape) -> int:
     return 2 * math.prod(cache_size(shape)) * getattr(torch, shape.dtype).itemsize
 
 
-def kind(shape: Shape) -> Hashable:
-    """Larger ones make nothing new of our kernels, and take much memory."""
-    small = shape.batch * shape.seq_k <= 2**19
-    return (shape.batch, shape.seq_k) if small else None
-
-
 PART = Part(
-    snippets=SNIPPETS,
+    own=SNIPPETS,
     shapes=lambda: (
         Shape(**FACTS, batch=batch, seq_k=seq) for batch, seq in product(BATCHES, SEQS)
     ),
     trial=trial,
     compiled=("flex_attention",),
     ceiling="copy",
-    kind=kind,
     light=light,
 )

@@ -16,10 +16,10 @@ COLUMNS = (128, 1024, 4096, 16384, 32768, 131072, 1048576)
 SIZE = 2**30  # bytes of a matrix: many times the L2 cache
 
 
-def shapes(**longer: tuple[int, ...]) -> Iterator[Shape]:
-    """Rows of all lengths, and of longer ones where a dtype has them."""
+def shapes(**more: tuple[int, ...]) -> Iterator[Shape]:
+    """Rows of all lengths, and of more where a dtype has them."""
     for dtype in ("float32", "bfloat16"):
-        for cols in COLUMNS + longer.get(dtype, ()):
+        for cols in sorted(COLUMNS + more.get(dtype, ())):
             rows = SIZE // getattr(torch, dtype).itemsize // cols
             yield Shape(dtype=dtype, rows=rows, cols=cols)
 

@@ -9,6 +9,7 @@ from benchmarks.part import Part, Shape, Trial, near, published
 from benchmarks.parts.softmax import copy, matrix, shapes, some
 
 SNIPPETS = ("softmax/gradient.py",)
+LONG = (262144,)  # columns
 
 
 def trial(shape: Shape) -> Trial:
@@ -29,4 +30,8 @@ def trial(shape: Shape) -> Trial:
     )
 
 
-PART = Part(snippets=SNIPPETS, shapes=shapes, trial=trial)
+PART = Part(
+    own=SNIPPETS,
+    shapes=lambda: shapes(float32=LONG, bfloat16=LONG),
+    trial=trial,
+)

@@ -41,7 +41,7 @@ def trial(shape: Shape) -> Trial:
 
 
 PART = Part(
-    snippets=WHOLE + ANY,
+    own=WHOLE + ANY,
     shapes=partial(shapes, **BEYOND),
     trial=trial,
     compiled=("torch.compile",),
