@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # whoever only asks what is known here need not have it
     from torch import Tensor
@@ -22,22 +22,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = 16  # keys
 
 
-class Public(NamedTuple):
-    """The function that a file publishes."""
-
-    name: str
-    parameters: tuple[str, ...]
-    options: tuple[str, ...]
-
-
-def public(path: Path) -> Public | None:
-    """What a file publishes, if CALLS knows how to call it. It is read, not run."""
+def public(path: Path) -> tuple[str, Callable[..., Call]] | None:
+    """The name of what a file publishes, and who calls it. It is read, not run."""
     for node in reversed(ast.parse(path.read_text(encoding="utf-8")).body):
         if isinstance(node, ast.FunctionDef):
             parameters = tuple(arg.arg for arg in node.args.args)
-            options = tuple(arg.arg for arg in node.args.kwonlyargs)
             if parameters in CALLS:
-                return Public(node.name, parameters, options)
+                return node.name, CALLS[parameters]
     return None
 
 
@@ -83,7 +74,8 @@ def call(module: ModuleType, *inputs: "Tensor", **options: Any) -> Call:
     found = public(Path(module.__file__))
     if found is None:
         raise LookupError(f"CALLS has no function of {module.__file__}")
-    return CALLS[found.parameters](getattr(module, found.name), *inputs, **options)
+    name, caller = found
+    return caller(getattr(module, name), *inputs, **options)
 
 
 def prepare(name: str, *inputs: "Tensor", **options: Any) -> Call:

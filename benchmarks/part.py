@@ -51,7 +51,6 @@ class Part:
         compiled: the peers that are compiled for each shape.
         ceiling: "matmul" or "copy", which all speeds are divided by.
         against: by key, the kernel whose time is divided by all times.
-        light: the trial as far as compiling needs it, where it would fill the GPU.
         name: such as "attention/decode"; it is that of the module.
     """
 
@@ -61,7 +60,6 @@ class Part:
     compiled: tuple[str, ...] = ()
     ceiling: str | None = None
     against: dict[str, str] = field(default_factory=dict)
-    light: Callable[[Shape], Trial] | None = None
     name: str = ""
 
 

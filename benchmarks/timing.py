@@ -12,6 +12,7 @@ from triton.runtime.jit import JITFunction
 from triton.testing import do_bench
 
 DEVICE = "cuda"
+ROUND = 2**31  # bytes to read in turn, so that none of them is in a cache
 Calls = Mapping[str, Sequence[Callable[[], object]]]  # of each kernel
 Measure = Callable[[Calls], dict[str, dict[str, float]]]
 

@@ -59,7 +59,7 @@ def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
     """Calls of what the file publishes."""
     path = Path(module.__file__)
     name = f"{path.parent.name}/{path.name}"
-    known = calls.public(path).options
+    known = getattr(module, calls.public(path)[0]).__kwdefaults__ or {}
     options = {key: value for key, value in OPTIONS.items() if key in known}
     if name in NOT_CAUSAL:
         del options["causal"]
