@@ -45,7 +45,7 @@ class Part:
     """One list of a record.
 
     Attributes:
-        own: all our kernels in it: published files, and what is made of them.
+        own: all our kernels in it: published files, or what is made of them.
         shapes: all shapes, in the order of the list.
         trial: makes the inputs of a shape, and says what is to be done with them.
         compiled: the peers that are compiled for each shape.

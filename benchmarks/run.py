@@ -113,8 +113,8 @@ class Run:
         old = json.loads(self.path.read_text("utf-8")) if self.path.exists() else {}
         lists, refusals = dict(self.lists), list(self.refusals)
         manifest: dict[str, str] = {}
-        for part in self.parts.values():
-            manifest |= records.hashes(ROOT, files(part))
+        for name, part in self.parts.items():
+            manifest |= records.hashes(ROOT, files(part, lists[name]))
         for name in [key for key, value in old.items() if isinstance(value, list)]:
             here, there = self.facts, old["environment"]
             same = all(here.get(key) == there.get(key) for key in SAME)
@@ -145,20 +145,20 @@ def compared(entries: Entries, against: dict[str, str]) -> Entries:
     for entry in entries:
         for work in {"flops", "bytes"} & entry.keys() if "seconds" in entry else ():
             entry[f"{work}_per_second"] = entry[work] / entry["seconds"]
-    kernels = {entry["kernel"]: entry for entry in entries}
+    named = {entry["kernel"]: entry for entry in entries}
     for entry in entries:
-        if "copy" in kernels:
-            rate = kernels["copy"]["bytes_per_second"]
+        if "copy" in named:
+            rate = named["copy"]["bytes_per_second"]
             entry["fraction_of_copy"] = entry["bytes_per_second"] / rate
         # What a kernel was made of, where it is a published one that was changed.
         changed = {"times_published": entry["of"]} if "of" in entry else {}
         for key, kernel in (against | changed).items():
-            if kernel in kernels:
-                entry[key] = kernels[kernel]["seconds"] / entry["seconds"]
+            if kernel in named:
+                entry[key] = named[kernel]["seconds"] / entry["seconds"]
     return entries
 
 
-def files(part: Part) -> set[str]:
+def files(part: Part, entries: Entries) -> set[str]:
     """What figures depend on: the kernels, and the benchmark as far as it is loaded.
 
     Of the folders of parts, that is the list itself and what all lists of it share.
@@ -166,23 +166,27 @@ def files(part: Part) -> set[str]:
     paths = {Path(getattr(m, "__file__", None) or "/") for m in sys.modules.values()}
     below = [path for path in paths if path.is_relative_to(ROOT / "benchmarks")]
     loaded = {path.relative_to(ROOT).as_posix() for path in below}
-    kernels = {f"snippets/{name}" for name in part.own}
     return {
         f"{PARTS}{part.name}.py",
         f"{PARTS}{part.name.partition('/')[0]}/__init__.py",
         *(path for path in loaded if not path.startswith(PARTS)),
-        *(path for path in kernels if (ROOT / path).is_file()),
+        *(path for path in kernels(entries) if (ROOT / path).is_file()),
     }
+
+
+def kernels(entries: Entries) -> set[str]:
+    """The files that were timed, or that were changed for it; peers have none."""
+    return {f"snippets/{each.get('of', each.get('kernel'))}" for each in entries}
 
 
 def sources(record: dict[str, Any], name: str, stem: str) -> dict[str, str]:
     """What the figures of one list of a record depend on, with the hashes of then."""
-    kernels = {f"snippets/{entry.get('kernel')}" for entry in record[name]}
+    own = kernels(record[name])
     others = {f"{PARTS}{stem}/{each}.py" for each in record if each != name}
     return {
         path: sha256
         for path, sha256 in record["manifest"].items()
-        if path in kernels or (path.startswith("benchmarks/") and path not in others)
+        if path in own or (path.startswith("benchmarks/") and path not in others)
     }
 
 
@@ -197,7 +201,7 @@ def tell(entry: dict[str, Any]) -> str:
         return f"{entry['flops_per_second'] / 1e12:.0f} TFLOP/s"
     if "seconds" in entry:
         return f"{entry['seconds'] * 1e6:.4g} us"
-    return f"{entry['bytes'] / 1e6:.3g} MB"
+    return f"{entry['bytes'] / 1e6:.3g} MB" if "bytes" in entry else ""
 
 
 def write(record: dict[str, Any], path: Path) -> None:

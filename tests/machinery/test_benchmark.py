@@ -1,23 +1,26 @@
 """The benchmark, as far as it goes without a GPU."""
 
 import contextlib
+import itertools
 import json
 import pickle
 import sys
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace as Shape
 from typing import Any
 
 import pytest
 import torch
+import triton.language as tl
 from triton.runtime.autotuner import Autotuner
 
 from benchmarks import __main__ as command
 from benchmarks import beforehand, calls, parts, peers, run, timing
 from benchmarks.part import Part, Trial, Wrong, near, published
 from benchmarks.parts import attention
-from benchmarks.parts.attention import varlen
+from benchmarks.parts.attention import timeline, varlen
 from benchmarks.run import Run
 from snippets.softmax import persistent
 from tests.machinery.repository import ROOT
@@ -152,7 +155,11 @@ def test_a_changed_benchmark_makes_its_figures_stale(
 
 def test_the_manifest_is_what_was_loaded() -> None:
     loaded = parts.load("attention/head")
-    found = run.files(loaded)
+    entries = [
+        {"kernel": "sdpa-flash"},
+        {"kernel": "more", "of": "attention/flash1.py"},
+    ]
+    found = run.files(loaded, entries)
     assert {
         "benchmarks/run.py",
         "benchmarks/timing.py",
@@ -163,6 +170,7 @@ def test_the_manifest_is_what_was_loaded() -> None:
         "snippets/attention/flash1.py",
     } <= found
     assert not any("softmax" in name or "varlen" in name for name in found)
+    assert sum(name.startswith("snippets/") for name in found) == 1
 
 
 def test_a_list_joins_the_record(path: Path) -> None:
@@ -308,6 +316,10 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
     monkeypatch.setattr(Autotuner, "_bench", lambda *_, **__: 1.0)
     monkeypatch.setattr(timing, "ROUND", 100000)
+    # Clocks, of which the interpreter has none.
+    ticks, cuda = itertools.count(1000), import_module("triton.language.extra.cuda")
+    monkeypatch.setattr(cuda, "globaltimer", lambda: tl.full((), next(ticks), tl.int64))
+    monkeypatch.setattr(cuda, "smid", lambda: tl.program_id(0) % 2)
     # It would ask what was compiled.
     monkeypatch.setitem(persistent.softmax.__kwdefaults__, "programs", 4)
 
@@ -368,6 +380,22 @@ def test_decoding_reads_one_cache_after_the_other() -> None:
     turns = found.own["attention/split_kv.py"]()
     assert len(turns) == 100000 // found.work["bytes"] + 1
     assert not torch.equal(turns[0]()[0], turns[-1]()[0])
+
+
+@pytest.mark.usefixtures("small")
+def test_the_programs_of_a_multiprocessor() -> None:
+    shape = Shape(dtype="float32", head_dim=16, seq=256, causal=True, batch=1, heads=2)
+    for kernel, make in parts.load("attention/timeline").trial(shape).own.items():
+        found = timeline.measure({kernel: [make()]})[kernel]
+        # The interpreter runs the even ones on one multiprocessor, in turn; under a
+        # causal mask they begin with the last block of a head.
+        last = 256 // timeline.ROWS[kernel]["BLOCK_M"] - 1
+        expected = [(h, b) for h in range(2) for b in range(last, -1, -2)]
+        programs = found["programs"]
+        assert [(each["head"], each["block"]) for each in programs] == expected
+        assert programs[0]["begin"] == 0
+        assert all(0 < each["end"] - each["begin"] < 1e-6 for each in programs)
+        assert programs[-1]["end"] < found["span"] < 1e-6
 
 
 def test_the_protocol() -> None:
