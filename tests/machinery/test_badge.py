@@ -91,8 +91,8 @@ def test_the_details(repository: Repository) -> None:
     status = repository.evidence().status("softmax/online.py")
     shown = badges.render(status, "../../")
     for text in (
-        "<summary>GPU-verified on NVIDIA H200; "
-        "stale on NVIDIA A100; stale on NVIDIA L4</summary>",
+        ">GPU-verified on NVIDIA H200; "
+        "stale on NVIDIA A100; stale on NVIDIA L4</span></summary>",
         "<dt>Triton</dt><dd>triton 1</dd>",
         "<dt>Date</dt><dd>2026-11-21</dd>",
         "<dt>Cases passed</dt><dd>30</dd>",
@@ -158,3 +158,15 @@ def test_several_gpus_need_a_choice_to_quote(repository: Repository) -> None:
     with pytest.raises(RecordError, match="records of nvidia-h200, nvidia-l4: set the"):
         _ = repository.evidence().quoted
     assert repository.evidence("nvidia-l4").quoted == "nvidia-l4"
+
+
+def test_the_proof(repository: Repository) -> None:
+    repository.verify(*H200, online={"cases": 1200})
+    statuses = [repository.evidence().status("softmax/online.py")]
+    verdicts = {"snippets": {"softmax/online.py": {"caught": {"a": "b", "c": "d"}}}}
+    shown = badges.proof(statuses, verdicts)
+    for fact in ("1 of 1", "1,200", "2", "NVIDIA H200", "2026-11-21"):
+        assert f"<strong>{fact}</strong>" in shown
+    repository.verify(*H200, online=STALE)
+    statuses = [repository.evidence().status("softmax/online.py")]
+    assert "<strong>0 of 1</strong>" in badges.proof(statuses, verdicts)
