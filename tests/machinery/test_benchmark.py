@@ -393,9 +393,11 @@ def test_the_programs_of_a_multiprocessor() -> None:
         expected = [(h, b) for h in range(2) for b in range(last, -1, -2)]
         programs = found["programs"]
         assert [(each["head"], each["block"]) for each in programs] == expected
-        assert programs[0]["begin"] == 0
-        assert all(0 < each["end"] - each["begin"] < 1e-6 for each in programs)
-        assert programs[-1]["end"] < found["span"] < 1e-6
+        assert programs[0]["begin_seconds"] == 0
+        assert all(
+            0 < each["end_seconds"] - each["begin_seconds"] < 1e-6 for each in programs
+        )
+        assert programs[-1]["end_seconds"] < found["span_seconds"] < 1e-6
 
 
 def test_the_protocol() -> None:

@@ -46,12 +46,15 @@ def spans(lse: torch.Tensor, rows: int) -> dict[str, Any]:
     for number, (begin, end, where) in enumerate(stamps):
         if where == multiprocessor:
             head, block = divmod(number, lse.shape[-1] // rows)
-            times = {"begin": (begin - start) / 1e9, "end": (end - start) / 1e9}
+            times = {
+                "begin_seconds": (begin - start) / 1e9,
+                "end_seconds": (end - start) / 1e9,
+            }
             programs.append({"head": head, "block": block, **times})
     return {
-        "span": (max(end for _, end, _ in stamps) - start) / 1e9,
+        "span_seconds": (max(end for _, end, _ in stamps) - start) / 1e9,
         "multiprocessor": multiprocessor,
-        "programs": sorted(programs, key=lambda program: program["begin"]),
+        "programs": sorted(programs, key=lambda program: program["begin_seconds"]),
     }
 
 
