@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:  # whoever only asks what is known here need not have it
-    from torch import Tensor
+import torch
+from torch import Tensor
 
 Call = Callable[[], Any]
 
@@ -59,7 +59,7 @@ def load(name: str, changes: Mapping[str, str] | None = None) -> ModuleType:
     return module
 
 
-def call(module: ModuleType, *inputs: "Tensor", **options: Any) -> Call:
+def call(module: ModuleType, *inputs: Tensor, **options: Any) -> Call:
     """The call of what a snippet publishes, with all that it needs prepared.
 
     Args:
@@ -78,26 +78,24 @@ def call(module: ModuleType, *inputs: "Tensor", **options: Any) -> Call:
     return caller(getattr(module, name), *inputs, **options)
 
 
-def prepare(name: str, *inputs: "Tensor", **options: Any) -> Call:
+def prepare(name: str, *inputs: Tensor, **options: Any) -> Call:
     """The call of a snippet by its name."""
     return call(load(name), *inputs, **options)
 
 
 def rows(
-    function: Callable[..., Any], x: "Tensor", dy: "Tensor | None" = None, **options
+    function: Callable[..., Any], x: Tensor, dy: Tensor | None = None, **options
 ) -> Call:
     """softmax(x), or its backward pass alone."""
     if dy is None:
         return partial(function, x, **options)
-    import torch
-
     leaf = x.detach().requires_grad_()
     with torch.enable_grad():
         y = function(leaf)
     return lambda: torch.autograd.grad(y, leaf, dy, retain_graph=True)
 
 
-def heads(function: Callable[..., Any], *qkv: "Tensor", **options: Any) -> Call:
+def heads(function: Callable[..., Any], *qkv: Tensor, **options: Any) -> Call:
     """attention(q, k, v); without a causal mask it takes one head, so each in turn."""
     if "causal" in (function.__kwdefaults__ or ()):
         return partial(function, *qkv, **options)
@@ -107,7 +105,7 @@ def heads(function: Callable[..., Any], *qkv: "Tensor", **options: Any) -> Call:
 
 def packed(
     function: Callable[..., Any],
-    *qkv: "Tensor",
+    *qkv: Tensor,
     lengths: Sequence[int] | None = None,
     **options: Any,
 ) -> Call:
@@ -116,32 +114,26 @@ def packed(
     return partial(function, *(pack(x, lengths) for x in qkv), *starts, **options)
 
 
-def pack(x: "Tensor", lengths: Sequence[int] | None = None) -> "Tensor":
+def pack(x: Tensor, lengths: Sequence[int] | None = None) -> Tensor:
     """[batch, heads, seq, head_dim] -> [tokens, heads, head_dim], without padding."""
-    import torch
-
     each = zip(x.transpose(1, 2), lengths or [x.shape[2]] * len(x), strict=True)
     return torch.cat([row[:length] for row, length in each])
 
 
-def boundaries(x: "Tensor", lengths: Sequence[int] | None = None) -> "Tensor":
+def boundaries(x: Tensor, lengths: Sequence[int] | None = None) -> Tensor:
     """Where each sequence of a padded batch begins, and where the last one ends."""
-    import torch
-
     starts = itertools.accumulate(lengths or [x.shape[2]] * len(x), initial=0)
     return torch.tensor([*starts], dtype=torch.int32, device=x.device)
 
 
 def paged(
     function: Callable[..., Any],
-    q: "Tensor",
-    k: "Tensor",
-    v: "Tensor",
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
     **options: Any,
 ) -> Call:
     """Put keys and values into pages, which lie in a random order."""
-    import torch
-
     batch, heads, seq, head_dim = k.shape
     count = seq // PAGE
     order = torch.randperm(batch * count, device=k.device).view(batch, count)
@@ -158,7 +150,7 @@ def paged(
 
 def fp8(
     function: Callable[..., Any],
-    *qkv: "Tensor",
+    *qkv: Tensor,
     transpose: bool = False,
     **options: Any,
 ) -> Call:
@@ -170,7 +162,7 @@ def fp8(
     return partial(function, q, k, columns(v), *scales, **options)
 
 
-def columns(v: "Tensor") -> "Tensor":
+def columns(v: Tensor) -> Tensor:
     """v [..., seq, head_dim] as [..., head_dim, seq], its rows multiples of 16."""
     *lead, seq, head_dim = v.shape
     room = v.new_empty(*lead, head_dim, -(-seq // 16) * 16)[..., :seq]
