@@ -217,13 +217,12 @@ def text(record: dict[str, Any]) -> str:
     dumps = partial(json.dumps, ensure_ascii=False)
 
     def lines(value: Any) -> str:
-        if isinstance(value, dict):
-            inner = [f"{dumps(key)}: {dumps(each)}" for key, each in value.items()]
-        elif isinstance(value, list):
-            inner = [dumps(each) for each in value]
-        else:
+        if not isinstance(value, dict | list):
             return dumps(value)
         start, *_, end = dumps(value)
+        inner = map(dumps, value)
+        if isinstance(value, dict):
+            inner = (dumps({key: each})[1:-1] for key, each in value.items())
         return start + ",".join(f"\n  {each}" for each in inner) + f"\n {end}"
 
     items = [f" {dumps(key)}: {lines(value)}" for key, value in record.items()]
