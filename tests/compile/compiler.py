@@ -39,7 +39,9 @@ OPTIONS = {
     "programs": 4,
     "tile": {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2},
 }
-DECODING = ("attention/split_kv.py", "attention/paged_kv.py")
+DECODING = tuple(
+    f"attention/{name}.py" for name in ("split_kv", "split_kv_overlapped", "paged_kv")
+)
 NOT_CAUSAL = ("attention/flash2.py",)  # it has the option, only to refuse it
 BACKWARD = ("softmax/gradient.py",)
 

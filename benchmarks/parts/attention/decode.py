@@ -21,6 +21,7 @@ from benchmarks.parts.attention import check
 SNIPPETS = (
     "attention/flash2_causal.py",
     "attention/split_kv.py",
+    "attention/split_kv_overlapped.py",
     "attention/paged_kv.py",
 )
 FACTS = {"dtype": "bfloat16", "heads": 32, "kv_heads": 8, "head_dim": 128}
