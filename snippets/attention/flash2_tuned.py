@@ -17,7 +17,7 @@ CONFIGS = [
         (128, 32, 8, 3), (128, 64, 4, 2), (128, 64, 8, 2), (128, 64, 8, 3),
     ]
 ]  # fmt: skip
-TILE = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 8, "num_stages": 2}  # untuned
+TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3}  # untuned
 
 
 # --8<-- [end:configs]

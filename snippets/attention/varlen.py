@@ -12,10 +12,10 @@ def attend(
     m_i, l_i, acc, q, k_ptr, v_ptr, stride_kn, stride_kd, stride_vn, stride_vd,
     scale, offs_m, offs_d, seq_q, seq_k, first, last,
     HEAD_DIM: tl.constexpr, BLOCK_N: tl.constexpr, INPUT_PRECISION: tl.constexpr,
-    INDEX: tl.constexpr, CAUSAL: tl.constexpr, ON_BAND: tl.constexpr,
+    CAUSAL: tl.constexpr, ON_BAND: tl.constexpr,
 ):  # fmt: skip
     for start_n in range(first, last, BLOCK_N):
-        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(INDEX)
+        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
         mask_n = (offs_n[:, None] < seq_k) & (offs_d[None, :] < HEAD_DIM)
         k_ptrs = k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd
         v_ptrs = v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd
@@ -49,7 +49,7 @@ def attention_kernel(
     stride_vn, stride_vh, stride_vd, stride_om, stride_oh, stride_od,
     batch, group, total_q: tl.int32, total_k: tl.int32, CAUSAL: tl.constexpr,
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_D: tl.constexpr, INPUT_PRECISION: tl.constexpr, INDEX: tl.constexpr,
+    BLOCK_D: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:offsets]
     # Sequence i owns the blocks from cu_seqlens_q[i] // BLOCK_M + i on: which is ours?
@@ -83,8 +83,8 @@ def attention_kernel(
     o_ptr += first_q.to(tl.int64) * stride_om + head * stride_oh
     lse_ptr += head * total_q + first_q
     # --8<-- [end:offsets]
-    offs_m = (start_m + tl.arange(0, BLOCK_M)).to(INDEX)
-    offs_d = tl.arange(0, BLOCK_D).to(INDEX)
+    offs_m = (start_m + tl.arange(0, BLOCK_M)).to(tl.int64)
+    offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
     mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)
     q_ptrs = q_ptr + offs_m[:, None] * stride_qm + offs_d[None, :] * stride_qd
     q = tl.load(q_ptrs, mask=mask_m, other=0.0)  # [BLOCK_M, BLOCK_D]
@@ -100,12 +100,12 @@ def attention_kernel(
     m_i, l_i, acc = attend(
         m_i, l_i, acc, q, k_ptr, v_ptr, stride_kn, stride_kd, stride_vn, stride_vd,
         scale, offs_m, offs_d, seq_q, seq_k, 0, full,
-        HEAD_DIM, BLOCK_N, INPUT_PRECISION, INDEX, CAUSAL, ON_BAND=False,
+        HEAD_DIM, BLOCK_N, INPUT_PRECISION, CAUSAL, ON_BAND=False,
     )  # fmt: skip
     m_i, l_i, acc = attend(
         m_i, l_i, acc, q, k_ptr, v_ptr, stride_kn, stride_kd, stride_vn, stride_vd,
         scale, offs_m, offs_d, seq_q, seq_k, full, last,
-        HEAD_DIM, BLOCK_N, INPUT_PRECISION, INDEX, CAUSAL, ON_BAND=True,
+        HEAD_DIM, BLOCK_N, INPUT_PRECISION, CAUSAL, ON_BAND=True,
     )  # fmt: skip
 
     # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
@@ -184,8 +184,6 @@ def attention(
         return o, lse
     # --8<-- [line:grid]
     blocks = total_q // block_m + batch + 1  # enough for any lengths
-    # Offsets inside a head: 32 bits are enough unless it is very large.
-    spans = (x.shape[0] * x.stride(0) + head_dim * x.stride(2) for x in (q, k, v, o))
     with torch.cuda.device_of(q):
         attention_kernel[(blocks, heads)](
             q, k, v, cu_seqlens_q, cu_seqlens_k, o, lse,
@@ -194,7 +192,7 @@ def attention(
             batch, heads // kv_heads, total_q, total_k,
             HEAD_DIM=head_dim, BLOCK_D=max(16, triton.next_power_of_2(head_dim)),
             BLOCK_M=block_m, BLOCK_N=block_n, INPUT_PRECISION=input_precision,
-            INDEX=tl.int32 if max(spans) < 2**31 else tl.int64, CAUSAL=causal,
+            CAUSAL=causal,
             num_warps=4 if block_m * head_dim <= 2**14 else 8, num_stages=2,
             enable_fp_fusion=False,  # s has the rounding that m_new has
         )  # fmt: skip

@@ -32,11 +32,6 @@ MUTANTS = [
     ),
     Mutant("tl.minimum(i + 1, batch)", "i + 1", "an end behind the last"),
     Mutant(
-        "tl.int32 if max(spans) < 2**31 else tl.int64",
-        "tl.int32",
-        "offsets inside a sequence in 32 bits",
-    ),
-    Mutant(
         "tl.where(i < batch, last_q, total_q)",
         "last_q",
         "nothing written behind the last sequence",

@@ -35,7 +35,7 @@ MUTANTS = [
     Mutant("(ticket % chunks)", "(ticket % 2)", "chunks from the third on left out"),
     Mutant("~tl.sum(delta)", "tl.sum(delta)", "a sum of 0 looks unpublished"),
     Mutant("tl.where(word == 0, 1, word)", "word", "a NaN looks unpublished"),
-    Mutant("word_ptr + row * chunks", "word_ptr", "the words of the first row"),
+    Mutant("= word_ptr + row * chunks", "= word_ptr", "the words of the first row"),
     Mutant("missing = True", "missing = False", "nobody waits for the others"),
     Mutant(
         "(~words).to(tl.float64, bitcast=True)",
