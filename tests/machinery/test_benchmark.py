@@ -388,7 +388,7 @@ def test_the_programs_of_a_multiprocessor() -> None:
         found = timeline.measure({kernel: [make()]})[kernel]
         # The interpreter runs the even ones on one multiprocessor, in turn; under a
         # causal mask they begin with the last block of a head.
-        last = 256 // timeline.ROWS[kernel]["BLOCK_M"] - 1
+        last = 256 // timeline.TILES[kernel]["BLOCK_M"] - 1
         expected = [(h, b) for h in range(2) for b in range(last, -1, -2)]
         programs = found["programs"]
         assert [(each["head"], each["block"]) for each in programs] == expected
