@@ -53,7 +53,8 @@ mutants: $(TESTS)  ## run the bugs whose verdict is not fresh; all of them with 
 
 one: $(TESTS) $(VENDOR)  ## all that concerns one snippet: make one NAME=softmax/online
 	ruff check && ruff format --check && mypy
-	pytest -q -n $(WORKERS) tests/snippets/$(dir $(NAME))test_$(notdir $(NAME)).py
+	pytest -q -n $(WORKERS) tests/snippets/$(dir $(NAME))test_$(notdir $(NAME)).py \
+		tests/machinery/test_benchmark.py -k $(notdir $(NAME))
 	pytest -q -n $(WORKERS) tests/compile tests/mutants tests/replays -k $(NAME).py
 	$(MAKE) site check
 	pytest -q -n $(WORKERS) tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
