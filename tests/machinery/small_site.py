@@ -1,23 +1,21 @@
 """A small sound site, for tests that plant a fault in it."""
 
-import functools
-import json
 import os
 import shutil
 from pathlib import Path
 
-from markdown import Markdown
 from mkdocs.commands.build import build as mkdocs_build
 from mkdocs.config import load_config
 
-from verified_docs import layout
+from tests.machinery.repository import KATEX, Repository
 from verified_docs.check import Finding, findings
 from verified_docs.code import archive
-from verified_docs.evidence import records
 from verified_docs.pages import policy
 
-ROOT = Path(__file__).resolve().parents[2]
-GPU = "test-gpu"
+PAGE = "docs/part/page.md"
+SNIPPET = "snippets/part/one.py"
+RECORD = "records/test-gpu/verification.json"
+BENCHMARK = "records/test-gpu/part.json"
 
 CONFIG = f"""\
 site_name: A small site
@@ -48,8 +46,8 @@ markdown_extensions:
   - pymdownx.arithmatex: {{generic: true}}
   - verified_docs.pages.markdown:
       root: !relative $config_dir
-      gpu: {GPU}
-      katex: {ROOT}/node_modules/katex
+      gpu: test-gpu
+      katex: {KATEX}
 extra_css: [assets/small.css]
 extra_javascript:
   - path: assets/small.mjs
@@ -110,7 +108,7 @@ description: The home of the small site.
 Start at [the page](part/page.md#the-first-rung).
 """
 
-PAGE = r"""---
+TEXT = r"""---
 description: A page with one of everything.
 ---
 
@@ -202,118 +200,60 @@ SVG = """\
 </svg>
 """
 
-ENVIRONMENT = {
-    "gpu": "Test GPU",
-    "capability": "9.0",
-    "driver": "1",
-    "cuda": "1",
-    "torch": "1",
-    "triton": "1",
-    "python": "3",
-    "date": "2026-01-01",
+FILES = {
+    "mkdocs.yml": CONFIG,
+    "README.md": "Run it:\n\n```console\n$ make site   # build it\n```\n",
+    "LICENSE": "MIT License\n",
+    "docs/index.md": INDEX,
+    PAGE: TEXT,
+    "docs/reference/bibliography.md": BIBLIOGRAPHY,
+    "docs/assets/dot.svg": SVG,
+    "docs/assets/small.css": "body { margin: 0 }\n",
+    "docs/assets/small.mjs": "export default 1;\n",
+    "benchmarks/part.py": 'KERNELS = "one", "two"\n',
 }
 
 
-def write(root: Path) -> None:
-    """The sources of the site, and fresh records of one GPU."""
-    files = {
-        "mkdocs.yml": CONFIG,
-        "README.md": "Run it:\n\n```console\n$ make site   # build it\n```\n",
-        "docs/index.md": INDEX,
-        "docs/part/page.md": PAGE,
-        "docs/reference/bibliography.md": BIBLIOGRAPHY,
-        "LICENSE": "MIT License\n",
-        "docs/assets/dot.svg": SVG,
-        "docs/assets/small.css": "body { margin: 0 }\n",
-        "docs/assets/small.mjs": "export default 1;\n",
-        "benchmarks/part.py": 'KERNELS = "one", "two"\n',
-        "snippets/part/one.py": ONE,
-        "snippets/part/two.py": TWO,
-        "tests/snippets/part/test_one.py": TEST,
-        "tests/snippets/part/test_two.py": TEST,
-    }
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text, encoding="utf-8")
+class SmallSite(Repository):
+    """Its sources, its records and, in site/, what was built from them."""
+
+    def copy(self, target: Path) -> "SmallSite":
+        """A copy of all of it."""
+        shutil.copytree(self.root, target, symlinks=True)
+        return SmallSite(target, "part")
+
+    def record(self, gpu: str = "Test GPU", *names: str) -> None:
+        """Fresh records of a GPU: of all snippets or the named, and a benchmark."""
+        changes = {"output": "twice 2 is 4\n"}
+        self.verify(gpu, **dict.fromkeys(names or ("one", "two"), changes))
+        self.measure([{"kernel": "part/two.py", "n": 4, "seconds": 1.5e-06}], gpu)
+
+    def build(self) -> None:
+        """Build the site into site/; raises what MkDocs raises."""
+        os.environ["NO_MKDOCS_2_WARNING"] = "1"
+        archive.write(self.root / "docs/snippets.zip", self.root)
+        mkdocs_build(load_config(str(self.root / "mkdocs.yml"), strict=True))
+        policy.apply(self.root / "site")
+
+    def found(self) -> list[Finding]:
+        """What the check says of the site."""
+        return sorted(set(findings(self.root, self.root / "site")))
+
+    def line_of(self, name: str, text: str) -> int:
+        """The first line of a file with a text."""
+        lines = (self.root / name).read_text("utf-8").split("\n")
+        return next(n for n, line in enumerate(lines, 1) if text in line)
+
+
+def make(root: Path) -> SmallSite:
+    """The sound site, built."""
+    site = SmallSite(root, "part")
+    site.write(FILES)
+    site.snippet("part/one.py", ONE, TEST)
+    site.snippet("part/two.py", TWO, TEST)
     for name in ("snippets", "records"):
         (root / "docs" / name).symlink_to(f"../{name}")
     (root / "docs/LICENSE.txt").symlink_to("../LICENSE")
-    record(root)
-
-
-def record(root: Path, gpu: str = GPU, *names: str) -> None:
-    """Fresh records of a GPU: of the named snippets, or of both, and a benchmark."""
-    folder = root / "records" / gpu
-    entries = {}
-    for name in names or ("part/one.py", "part/two.py"):
-        entry = records.Entry(
-            run="a run",
-            state="passed",
-            failed=[],
-            manifest=records.hashes(
-                root, [layout.snippet_file(name), layout.test_file(name)]
-            ),
-            cases=3,
-            skipped={},
-            no_accuracy="",
-            errors={"float32": records.Error(1e-7, 2e-7, "test_double")},
-            output="twice 2 is 4\n",
-        )
-        entries[name] = {"torch 1, triton 1": entry}
-    facts = ENVIRONMENT | ({} if gpu == GPU else {"gpu": gpu})
-    verification = folder / "verification.json"
-    records.save(records.Verification(verification, {"a run": facts}, entries))
-    part = {
-        "format": records.FORMAT,
-        "environment": facts,
-        "manifest": records.hashes(root, ["snippets/part/two.py"]),
-        "measurements": [{"kernel": "part/two.py", "n": 4, "seconds": 1.5e-06}],
-    }
-    (folder / "part.json").write_text(json.dumps(part, indent=2))
-
-
-def build(root: Path) -> None:
-    """Build the site into root/site; raises what MkDocs raises."""
-    os.environ["NO_MKDOCS_2_WARNING"] = "1"
-    archive.write(root / "docs/snippets.zip", root)
-    mkdocs_build(load_config(str(root / "mkdocs.yml"), strict=True))
-    policy.apply(root / "site")
-
-
-@functools.cache
-def sound(folder: Path) -> Path:
-    """The sound site, built once for each session."""
-    write(folder)
-    build(folder)
-    return folder
-
-
-def copy(original: Path, target: Path) -> Path:
-    """A copy to plant a fault in."""
-    return shutil.copytree(original, target, symlinks=True, dirs_exist_ok=True)
-
-
-def found(root: Path) -> list[Finding]:
-    """What the check says of the site."""
-    return sorted(set(findings(root, root / "site")))
-
-
-def line_of(path: Path, text: str) -> int:
-    """The first line of a file with a text."""
-    lines = path.read_text(encoding="utf-8").split("\n")
-    return next(n for n, line in enumerate(lines, 1) if text in line)
-
-
-def edit(root: Path, name: str, old: str, new: str) -> None:
-    """Replace the first place of a text, which must be there."""
-    text = (root / name).read_text(encoding="utf-8")
-    assert old in text
-    (root / name).write_text(text.replace(old, new, 1), encoding="utf-8")
-
-
-def convert(root: Path, text: str) -> str:
-    """The HTML of a page's text. Raises PageError."""
-    options = load_config(str(root / "mkdocs.yml"))
-    return Markdown(
-        extensions=options.markdown_extensions, extension_configs=options.mdx_configs
-    ).convert(text)
+    site.record()
+    site.build()
+    return site

@@ -1,13 +1,11 @@
 """Figures in prose."""
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.machinery.repository import ONLINE, Repository
+from tests.machinery.repository import H200, ONLINE, Repository
 from verified_docs.pages import figures
 from verified_docs.pages.figures import FigureError
 
@@ -27,16 +25,11 @@ MEASUREMENTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    repository = Repository(tmp_path)
-    repository.measure(MEASUREMENTS)
-    path = repository.root / "records/nvidia-h200/softmax.json"
-    record = json.loads(path.read_text())
-    record["masked"] = [{"causal": c, "f": f} for c, f in ((False, 0.25), (True, 0.75))]
-    path.write_text(json.dumps(record))
-    repository.verify("records/nvidia-h200", "NVIDIA H200", online={})
-    return repository
+@pytest.fixture(autouse=True)
+def recorded(repository: Repository) -> None:
+    masked = [{"causal": False, "f": 0.25}, {"causal": True, "f": 0.75}]
+    repository.measure(MEASUREMENTS, masked=masked)
+    repository.verify(H200, online={})
 
 
 @pytest.mark.parametrize(
@@ -83,7 +76,7 @@ QUOTES = {
     "softmax f part=masked causal=true": "0.750",
     "error softmax/online.py float32": f"1.2\u00a0{TIMES}\u00a010⁻⁷",
     "bound softmax/online.py float32 | sci": f"4.6\u00a0{TIMES}\u00a010⁻⁷",
-    "run softmax/online.py torch": "torch 1",
+    "run softmax/online.py torch": "1",
 }
 
 

@@ -56,11 +56,6 @@ def test_katex_that_is_not_installed_is_said(tmp_path: Path) -> None:
         Tex(tmp_path).render("x")
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path)
-
-
 def annotations(page: str) -> list[str]:
     return re.findall(r"<annotation[^>]*>(.*?)</annotation>", page, re.DOTALL)
 

@@ -1,56 +1,10 @@
-"""What the extension refuses or changes in the tree of a page."""
+"""What the extension changes in the tree of a page."""
 
-import re
-from html import unescape
 from xml.etree.ElementTree import Element
 
 from markdown.treeprocessors import Treeprocessor
 
-from verified_docs.pages.errors import PageError
-
 JOINER = "\N{WORD JOINER}"
-STASHED = re.compile("\x02.*?\x03")  # stands for raw HTML
-
-
-class Steps(Treeprocessor):
-    """Lets a step of an algorithm name its line of code at the end of its own line.
-
-    attr_list wants {: data-line="rescale" } on a line below.
-    """
-
-    STEP = re.compile(r'\s*\{:?\s*data-line="([^"]*)"\s*\}\s*$')
-    BLOCKS = frozenset(("p", "ul", "ol", "div", "figure", "table", "blockquote"))
-
-    def run(self, root: Element) -> None:
-        """Turn the text into an attribute."""
-        for element in root.iter():
-            if element.tag in ("li", "p"):
-                self._step(element)
-
-    def _step(self, element: Element) -> None:
-        owner, place = element, "text"
-        for child in element:
-            if child.tag in self.BLOCKS:
-                break
-            owner, place = child, "tail"
-        text = getattr(owner, place) or ""
-        if match := self.STEP.search(text):
-            setattr(owner, place, text[: match.start()])
-            element.set("data-line", match[1])
-
-
-class NoIndentedCode(Treeprocessor):
-    """Refuses code by indentation or in <pre>, which is code from no snippet."""
-
-    def run(self, root: Element) -> None:
-        """Raises PageError."""
-        for element in root.iter("pre"):
-            held = "".join(element.itertext())
-            text = unescape(STASHED.sub("", held)).strip()
-            raise PageError(
-                f"an indented code block or a <pre>, {text[:60]!r}: code comes from "
-                "snippets; text of a list or an admonition is indented by four spaces"
-            )
 
 
 class Headers(Treeprocessor):
