@@ -88,7 +88,8 @@ memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernel
 	find tests/snippets -name 'test_*.py' | \
 		PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 12 -n 1 \
 		compute-sanitizer --tool memcheck --error-exitcode 9 \
-		$(PYTHON) -m pytest -q -p no:cacheprovider --thin 3
+		$(PYTHON) -m pytest -q -p no:cacheprovider \
+		-m "not (demo or leaves_tensors)"
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it

@@ -3,6 +3,8 @@
 import math
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from tests.harness import accuracy, poison
 from tests.harness.inputs import INTERPRETED
 from tests.harness.language import replaced_once
 from tests.harness.launches import check_where_it_launches
+from tests.harness.thin import thinned
 
 needs_interpreter = pytest.mark.skipif(not INTERPRETED, reason="on the interpreter")
 
@@ -176,6 +179,17 @@ def test_guarded_copies_into_a_sea_of_nan(dtype: torch.dtype, view) -> None:
     if dtype.is_floating_point:
         stray = (reach(copy, offset) for offset in {*range(-40, 40)} - inside)
         assert all(element.isnan().all() for element in stray)
+
+
+def test_memcheck_gets_a_few_cases_and_a_large_one_last() -> None:
+    items: Any = [
+        SimpleNamespace(nodeid=f"test.py::test_{n}[{case}]", get_closest_marker=marker)
+        for n, marker in enumerate([{}.get, {"large": True}.get, {"large": True}.get])
+        for case in range(9)
+    ]
+    few = [item.nodeid for item in thinned(items)]
+    assert ["test_0" in name for name in few] == [True] * 3 + [False]
+    assert few == [item.nodeid for item in thinned(items[::-1])]
 
 
 # The rule of accuracy.

@@ -574,7 +574,6 @@ def test_under_xdist_the_record_is_the_same(interpreted: Tree) -> None:
         [f"{TEST_B}::demo"],
         [TEST_B, "-m", "not demo"],
         [TEST_B, "--deselect", f"{TEST_B}::TestMore"],
-        [TEST_B, "--thin"],
         [TEST_B, "--maxfail=1", "--lf"],
     ],
 )
@@ -598,39 +597,3 @@ def test_a_demo_that_fails_shows_its_own_words(interpreted: Tree) -> None:
     result.stdout.fnmatch_lines(
         ["snippets/part/b.py: exit status 1", "ZeroDivisionError: *"]
     )
-
-
-# --thin.
-
-
-def test_thin_takes_one_large_test_of_a_module_and_takes_it_last(tree: Tree) -> None:
-    large = """
-import pytest
-
-@pytest.mark.large
-@pytest.mark.parametrize("case", range(4))
-def test_large(case):
-    assert True
-
-@pytest.mark.large
-def test_larger():
-    assert True
-"""
-    test = "tests/snippets/part/test_c.py"
-    tree.write(test, large + TESTS.format(name="c"))
-    result = tree.pytest(test, "--thin", "2", "-v")
-    ran = [line.split()[0] for line in result.outlines if " PASSED " in line]
-    assert len(ran) == 5
-    assert ["test_large" in name for name in ran] == [False] * 4 + [True]
-
-
-def test_thin_takes_a_few_cases_of_each(tree: Tree) -> None:
-    tree.add("wrong_b")
-    test_b = "tests/snippets/part/test_wrong_b.py"
-    tree.replace(test_b, SKIP, "@pytest.mark.leaves_tensors")
-    result = tree.pytest("tests", "--thin", "2", "-v")
-    result.assert_outcomes(passed=16, skipped=3, deselected=33)
-    chosen = [line for line in result.outlines if "wrong_b.py::test_cases" in line]
-    again = tree.pytest("tests", "--thin=2", "-v").outlines
-    names = [line.split(" ")[0] for line in again if "wrong_b.py::test_cases" in line]
-    assert names == [line.split(" ")[0] for line in chosen]
