@@ -16,6 +16,7 @@ NPM := npm ci --loglevel=error --ignore-scripts
 INSTALLED := $(VENV)/site-installed
 TESTS := $(VENV)/test-installed
 PACKAGES := node_modules/installed
+FONTS := source-sans-3 jetbrains-mono
 VENDOR := docs/assets/vendor/.installed
 ZIP := docs/snippets.zip
 WORKERS ?= auto
@@ -120,10 +121,14 @@ $(TESTS): $(PACKAGES)
 
 $(VENDOR): $(PACKAGES)
 	rm -rf docs/assets/vendor
-	mkdir -p docs/assets/vendor/katex
+	mkdir -p docs/assets/vendor/katex docs/assets/vendor/fonts
 	cp node_modules/katex/dist/katex.min.css docs/assets/vendor/katex/
 	cp -r node_modules/katex/dist/fonts docs/assets/vendor/katex/
 	rm -f docs/assets/vendor/katex/fonts/*.ttf docs/assets/vendor/katex/fonts/*.woff
+	for font in $(FONTS); do \
+		cp node_modules/@fontsource-variable/$$font/LICENSE docs/assets/vendor/fonts/$$font.txt; \
+		cp node_modules/@fontsource-variable/$$font/files/$$font-latin-wght-*.woff2 docs/assets/vendor/fonts/; \
+	done
 	touch $@
 
 $(ZIP): $(wildcard LICENSE snippets/*/*.py snippets/*/*/*.py) $(INSTALLED)

@@ -183,6 +183,7 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
 
 
 # --8<-- [start:launch]
+# --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
     scale: float | None = None, input_precision: str = "ieee",
@@ -214,6 +215,7 @@ def attention(
 
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
+    # --8<-- [end:signature]
     check(q, k, v)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
@@ -249,9 +251,11 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # --8<-- [start:call]
     q = torch.randn(2, 4, 150, 80, device=device).half()
     k, v = (torch.randn(2, 2, 200, 80, device=device).half() for _ in range(2))
     o, lse = attention(q, k, v, causal=True, tile=TILE)
+    # --8<-- [end:call]
     k, v = (x.double().repeat_interleave(2, dim=1) for x in (k, v))
     seen = torch.ones(150, 200, dtype=torch.bool, device=device).tril(200 - 150)
     scores = (q.double() @ k.mT * 80**-0.5).where(seen, float("-inf"))

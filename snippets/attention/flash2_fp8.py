@@ -218,6 +218,7 @@ def check(q, k, v, scales: dict[str, torch.Tensor]) -> None:
 
 
 # --8<-- [start:launch]
+# --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
     q_scale: torch.Tensor, k_scale: torch.Tensor, v_scale: torch.Tensor, *,
@@ -254,6 +255,7 @@ def attention(
     Source: Dao, "FlashAttention-2", 2023, algorithm 1; Shah et al.,
     "FlashAttention-3", 2024, section 3.3.
     """
+    # --8<-- [end:signature]
     scales = {"q_scale": q_scale, "k_scale": k_scale, "v_scale": v_scale}
     check(q, k, v, scales)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
@@ -288,11 +290,13 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # --8<-- [start:call]
     q = torch.randn(2, 4, 160, 80, device=device)
     k, v = (torch.randn(2, 2, 192, 80, device=device) for _ in range(2))
     (q8, q_scale), (k8, k_scale), (v8, v_scale) = map(quantise, (q, k, v.mT))
     v8 = v8.contiguous()
     o, lse = attention(q8, k8, v8, q_scale, k_scale, v_scale, tile=TILE)
+    # --8<-- [end:call]
 
     def reference(q, k, v):
         k, v = (x.double().repeat_interleave(2, dim=1) for x in (k, v))

@@ -149,6 +149,7 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
 
 # --8<-- [end:checks]
 # --8<-- [start:launch]
+# --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
     window: int | None = None, scale: float | None = None,
@@ -177,6 +178,7 @@ def attention(
 
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
+    # --8<-- [end:signature]
     check(q, k, v)
     if window is not None:
         if window < 1:
@@ -209,9 +211,11 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # --8<-- [start:call]
     q = torch.randn(2, 4, 150, 80, device=device).half()
     k, v = (torch.randn(2, 2, 200, 80, device=device).half() for _ in range(2))
     o, _ = attention(q, k, v, causal=True, window=128)
+    # --8<-- [end:call]
     k, v = (x.double().repeat_interleave(2, dim=1) for x in (k, v))
     seen = torch.ones(150, 200, device=device).tril(50).triu(50 - 127).bool()
     scores = (q.double() @ k.mT * 80**-0.5).where(seen, float("-inf"))

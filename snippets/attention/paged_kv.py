@@ -197,6 +197,7 @@ def check(q, k, v, block_table, seq_lens) -> None:
 
 
 # --8<-- [start:launch]
+# --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
     block_table: torch.Tensor, seq_lens: torch.Tensor, *, causal: bool = False,
@@ -234,6 +235,7 @@ def attention(
 
     Source: Dao et al., "Flash-Decoding for long-context inference", 2023.
     """
+    # --8<-- [end:signature]
     check(q, k, v, block_table, seq_lens)
     (batch, heads, seq_q, head_dim), (pages, page_size, kv_heads, _) = q.shape, k.shape
     max_pages = block_table.shape[1] if pages else 0
@@ -294,6 +296,7 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # --8<-- [start:call]
     q = torch.randn(2, 8, 1, 80, device=device).half()
     # 60 pages of 16 keys, handed out in any order to sequences of 600 and 345 keys.
     k, v = (torch.randn(60, 16, 2, 80, device=device).half() for _ in range(2))
@@ -301,6 +304,7 @@ if __name__ == "__main__":
     block_table = torch.nn.utils.rnn.pad_sequence(pages, True, -1).int()
     seq_lens = torch.tensor([600, 345], dtype=torch.int32, device=device)
     o, lse = attention(q, k, v, block_table, seq_lens, splits=3, block_n=64)
+    # --8<-- [end:call]
     error, lse_error = 0.0, 0.0
     for i, length in enumerate((600, 345)):
         k_i, v_i = (

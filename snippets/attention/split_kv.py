@@ -249,6 +249,7 @@ def check(q, k, v, seq_lens) -> None:
 
 
 # --8<-- [start:launch]
+# --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
     seq_lens: torch.Tensor | None = None, causal: bool = False,
@@ -283,6 +284,7 @@ def attention(
 
     Source: Dao et al., "Flash-Decoding for long-context inference", 2023.
     """
+    # --8<-- [end:signature]
     check(q, k, v, seq_lens)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     o = torch.empty(q.shape, dtype=q.dtype, device=q.device)
@@ -339,10 +341,12 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # --8<-- [start:call]
     q = torch.randn(2, 8, 1, 80, device=device).half()
     k, v = (torch.randn(2, 2, 1000, 80, device=device).half() for _ in range(2))
     seq_lens = torch.tensor([1000, 345], dtype=torch.int32, device=device)
     o, lse = attention(q, k, v, seq_lens=seq_lens, splits=3, block_n=64)
+    # --8<-- [end:call]
     k, v = (x.double().repeat_interleave(4, dim=1) for x in (k, v))
     seen = torch.arange(1000, device=device) < seq_lens[:, None, None, None]
     scores = (q.double() @ k.mT * 80**-0.5).where(seen, float("-inf"))

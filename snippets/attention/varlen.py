@@ -171,6 +171,7 @@ def check(q, k, v, cu_seqlens_q, cu_seqlens_k) -> None:
 
 
 # --8<-- [start:launch]
+# --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
     cu_seqlens_q: torch.Tensor, cu_seqlens_k: torch.Tensor, *, causal: bool = False,
@@ -210,6 +211,7 @@ def attention(
 
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
+    # --8<-- [end:signature]
     check(q, k, v, cu_seqlens_q, cu_seqlens_k)
     (total_q, heads, head_dim), (total_k, kv_heads, _) = q.shape, k.shape
     batch = len(cu_seqlens_q) - 1
@@ -242,11 +244,13 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    # --8<-- [start:call]
     ends = [0, 150, 150, 153, 400]  # four sequences, the second one empty
     cu_seqlens = torch.tensor(ends, dtype=torch.int32, device=device)
     q = torch.randn(400, 4, 80, device=device).half()
     k, v = (torch.randn(400, 2, 80, device=device).half() for _ in range(2))
     o, lse = attention(q, k, v, cu_seqlens, cu_seqlens, causal=True)
+    # --8<-- [end:call]
     # The same as one sequence, in which a token sees its own sequence only.
     owner = torch.bucketize(torch.arange(400, device=device), cu_seqlens, right=True)
     seen = (owner[:, None] == owner).tril()

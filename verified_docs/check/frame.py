@@ -19,7 +19,7 @@ from verified_docs.check.site import Finding, Page, Site, read, short
 
 ELEMENTS = re.compile(
     r"html|head|title|meta|link|script|body|header|footer|main|aside|nav|div|span|p|a|ul"
-    r"|ol|li|h1|h3|form|label|input|button|svg|path|article|code"
+    r"|ol|li|h1|h3|form|label|img|input|button|svg|path|article|code"
 )
 SPOKEN = ("aria-label", "alt", "placeholder", "title")
 TAGS = re.compile(r"<[^>]*>|\{[{%#].*?[}%#]\}", re.DOTALL)

@@ -1,8 +1,9 @@
 """The badge of a code block: what is known of its file, and the details behind it."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
+from typing import Any
 
 from verified_docs import layout
 from verified_docs.evidence.records import Entry
@@ -160,6 +161,28 @@ def summary(statuses: list[Status]) -> str:
         if counts[state]:
             parts.append(f"{counts[state]} {words}")
     return f'<span class="verified-summary">{"; ".join(parts)}</span>'
+
+
+def proof(statuses: list[Status], verdicts: Mapping[str, Any]) -> str:
+    """What stands behind the site, in figures.
+
+    Args:
+        statuses: of all snippets.
+        verdicts: the record of the mutants, see `layout.VERDICTS`.
+    """
+    runs = [run for status in statuses for run in status.fresh]
+    verified = sum(bool(status.fresh) for status in statuses)
+    caught = sum(len(each["caught"]) for each in verdicts["snippets"].values())
+    gpus = dict.fromkeys(run.gpu for run in runs)
+    facts = [
+        (f"{verified} of {len(statuses)}", "files passed on a GPU as they are now"),
+        (f"{sum(run.entry.cases for run in runs):,}", "cases of their tests ran there"),
+        (f"{caught:,}", "bugs were planted in them, and the tests caught each"),
+        (", ".join(gpus) or "none", f"GPU{'s' * (len(gpus) > 1)} with a record"),
+        (max((run.facts["date"] for run in runs), default="never"), "last run"),
+    ]
+    items = (f"<li><strong>{escape(n)}</strong> {what}</li>" for n, what in facts)
+    return f'<ul class="proof">{"".join(items)}</ul>'
 
 
 def table(statuses: list[Status], base: str = "/", published: str = "") -> str:

@@ -3,6 +3,7 @@
 Each function gets the site, the body of the fence and its options, and returns HTML.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import PurePosixPath
@@ -147,6 +148,15 @@ def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     return badges.table(statuses, site.base, site.published)
 
 
+def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """What stands behind the site, in figures."""
+    _empty(body)
+    root = site.evidence.root
+    statuses = [site.evidence.status(name) for name in layout.names(root)]
+    verdicts = json.loads((root / layout.VERDICTS).read_text(encoding="utf-8"))
+    return badges.proof(statuses, verdicts)
+
+
 def map_of_rungs(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The pages of the navigation that are rungs."""
     _empty(body)
@@ -190,6 +200,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "verification": (verification, ()),
     "confirm": (confirm, ()),
     "ladder": (map_of_rungs, ()),
+    "proof": (proof, ()),
     "console": (console, ()),
 }
 
