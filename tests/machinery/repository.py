@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,12 @@ class Repository:
         text = (self.root / name).read_text("utf-8")
         assert old in text
         self.write({name: text.replace(old, new, 1)})
+
+    def change(self, path: Path, change: Callable[[Any], object]) -> None:
+        """Change what a record holds."""
+        data = json.loads(path.read_text("utf-8"))
+        change(data)
+        path.write_text(json.dumps(data), "utf-8")
 
     def snippet(self, name: str, content: str | bytes, tests: str = "") -> None:
         """Write a snippet, named below snippets/, and its tests."""

@@ -1,6 +1,5 @@
 """What authors and machines break in the sources: a clear message each time."""
 
-import json
 import shutil
 
 import pytest
@@ -136,10 +135,10 @@ def test_an_inner_section_is_on_the_page_of_the_outer_one(site):
 
 
 def test_a_record_of_a_snippet_that_is_gone(site):
-    record = json.loads((site.root / RECORD).read_text())
-    text = json.dumps(record["snippets"]["part/one.py"]).replace("one.py", "gone.py")
-    record["snippets"]["part/gone.py"] = json.loads(text)
-    site.write({RECORD: json.dumps(record)})
+    (site.root / SNIPPET).rename(site.root / "snippets/part/gone.py")
+    site.write({f"{TESTS}/test_gone.py": TEST})
+    site.record("Test GPU", "gone", "two")
+    (site.root / "snippets/part/gone.py").rename(site.root / SNIPPET)
     assert f"{RECORD}:1: record of part/gone.py, which is no snippet [RECORD]" in (
         told(site)
     )
