@@ -71,11 +71,14 @@ class Repository:
             data = content if isinstance(content, bytes) else content.encode()
             path.write_bytes(data)
 
-    def edit(self, name: str, old: str, new: str) -> None:
-        """Replace the first place of a text, which must be there."""
-        text = (self.root / name).read_text("utf-8")
-        assert old in text
-        self.write({name: text.replace(old, new, 1)})
+    def read(self, name: str) -> str:
+        """The text of a file."""
+        return (self.root / name).read_text("utf-8")
+
+    def edit(self, name: str, old: str, new: str, count: int = 1) -> None:
+        """Replace the first place of a text, which must be there; all, if -1."""
+        assert old in self.read(name)
+        self.write({name: self.read(name).replace(old, new, count)})
 
     def change(self, path: Path, change: Callable[[Any], object]) -> None:
         """Change what a record holds."""

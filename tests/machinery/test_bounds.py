@@ -72,7 +72,7 @@ def described(descriptor, y_ptr, BLOCK: tl.constexpr):
     tl.store(y_ptr + tl.arange(0, BLOCK), tl.sum(tile, axis=0))
 
 
-def test_a_masked_kernel_stays_inside(bounds: Bounds) -> None:
+def test_a_masked_kernel_stays_inside(bounds):
     x, y = torch.randn(100), torch.zeros(100)
     copy[(1,)](x, y, 100, 0, 1, MASKED=True, BLOCK=128)
     assert torch.equal(x, y)
@@ -80,7 +80,7 @@ def test_a_masked_kernel_stays_inside(bounds: Bounds) -> None:
     assert not bounds.violations
 
 
-def test_a_kernel_without_a_mask_does_not(bounds: Bounds) -> None:
+def test_a_kernel_without_a_mask_does_not(bounds):
     x, y = torch.randn(100), torch.zeros(100)
     with pytest.raises(OutOfBounds) as caught:
         copy[(1,)](x, y, 100, 0, 1, MASKED=False, BLOCK=128)
@@ -90,7 +90,7 @@ def test_a_kernel_without_a_mask_does_not(bounds: Bounds) -> None:
     assert not y.any(), "the access itself must not happen"
 
 
-def test_in_front_of_a_tensor_is_outside() -> None:
+def test_in_front_of_a_tensor_is_outside():
     x = torch.randn(100)
     with pytest.raises(OutOfBounds, match=r"copy loads 1 of 4 .* -1 elements"):
         copy[(1,)](x, torch.zeros(100), 100, -1, 1, MASKED=True, BLOCK=4)
@@ -109,7 +109,7 @@ def test_in_front_of_a_tensor_is_outside() -> None:
         (lambda x: x[2, 9], [1]),
     ],
 )
-def test_leaving_a_view_is_leaving_although_its_storage_goes_on(view, outside) -> None:
+def test_leaving_a_view_is_leaving_although_its_storage_goes_on(view, outside):
     storage = torch.zeros(3, 10)
     x = view(storage)
     inside = {
@@ -125,7 +125,7 @@ def test_leaving_a_view_is_leaving_although_its_storage_goes_on(view, outside) -
     assert storage.sum() == len(inside)
 
 
-def test_between_two_elements_is_outside() -> None:
+def test_between_two_elements_is_outside():
     x = torch.zeros(10)
     with pytest.raises(OutOfBounds, match=r"stores .* \+9.5 elements"):
         halfway[(1,)](x)
@@ -136,7 +136,7 @@ def halfway(y_ptr):
     tl.store((y_ptr.to(tl.int64) + 38).to(tl.pointer_type(tl.float32)), 1.0)
 
 
-def test_tensors_of_other_launches_do_not_count() -> None:
+def test_tensors_of_other_launches_do_not_count():
     storage = torch.zeros(20)
     x, y = storage[:10], storage[10:]
     store[(1,)](y, 0)
@@ -144,13 +144,13 @@ def test_tensors_of_other_launches_do_not_count() -> None:
         store[(1,)](x, 10)
 
 
-def test_another_tensor_of_the_same_launch_may_be_reached() -> None:
+def test_another_tensor_of_the_same_launch_may_be_reached():
     storage = torch.randn(20)
     copy[(1,)](storage[:10], storage[10:], 10, 0, 1, MASKED=True, BLOCK=16)
     assert torch.equal(storage[:10], storage[10:])
 
 
-def test_atomics_are_accesses() -> None:
+def test_atomics_are_accesses():
     y = torch.zeros(6)
     count[(2,)](y, 6, BLOCK=8)
     assert y.tolist() == [2.0] * 6
@@ -162,7 +162,7 @@ def test_atomics_are_accesses() -> None:
         lock[(1,)](locks, 4)
 
 
-def test_dot_and_transpose_are_no_obstacle(bounds: Bounds) -> None:
+def test_dot_and_transpose_are_no_obstacle(bounds):
     x, y, z = torch.randn(3, 5, 5).unbind()
     with pytest.raises(OutOfBounds, match=r"product stores 5 of 30 .* z_ptr \+25"):
         product[(1,)](x, y, z.clone(), 5, BLOCK=16)
@@ -172,7 +172,7 @@ def test_dot_and_transpose_are_no_obstacle(bounds: Bounds) -> None:
 
 
 @pytest.mark.parametrize("rows", [8, 20])
-def test_a_descriptor_masks_and_its_base_bounds_it(rows: int) -> None:
+def test_a_descriptor_masks_and_its_base_bounds_it(rows):
     x = torch.randn(8, 16)
     y = torch.zeros(16)
     tile = triton.tools.tensor_descriptor.TensorDescriptor(
@@ -186,20 +186,20 @@ def test_a_descriptor_masks_and_its_base_bounds_it(rows: int) -> None:
             described[(1,)](tile, y, BLOCK=16)
 
 
-def test_keyword_arguments_are_arguments() -> None:
+def test_keyword_arguments_are_arguments():
     x = torch.zeros(4)
     store[(1,)](y_ptr=x, offset=3)
     with pytest.raises(OutOfBounds, match="y_ptr"):
         store[(1,)](y_ptr=x, offset=4)
 
 
-def test_other_errors_stay_what_they_are() -> None:
+def test_other_errors_stay_what_they_are():
     with pytest.raises(triton.runtime.interpreter.InterpreterError):
         copy[(1,)](torch.zeros(4), torch.zeros(4), 4, 0, 1, MASKED=True, BLOCK=3)
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.bfloat16, torch.float64])
-def test_an_extent_holds_exactly_the_elements(dtype: torch.dtype) -> None:
+def test_an_extent_holds_exactly_the_elements(dtype):
     x = torch.zeros(4, 9, 5, dtype=dtype)[1:3, ::2, 1:4].transpose(0, 2)
     extent, size = Extent("x", x), x.element_size()
     start = x.data_ptr() - 100 * size

@@ -58,7 +58,7 @@ def recorded(repository: Repository) -> None:
         ("3.6.0", "", "3.6.0"),
     ],
 )
-def test_formats(value: Any, form: str, shown: str) -> None:
+def test_formats(value, form, shown):
     assert figures.render(value, form).replace("\u00a0", " ") == shown
 
 
@@ -81,13 +81,13 @@ QUOTES = {
 
 
 @pytest.mark.parametrize("query", QUOTES)
-def test_a_quote(repository: Repository, query: str) -> None:
+def test_a_quote(repository, query):
     shown = measured(repository, query)
     assert f'title="Measured on NVIDIA H200">{QUOTES[query]}</data>' in shown
     assert 'class="measured"' in shown
 
 
-def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:
+def test_a_figure_of_a_changed_file_is_stale(repository):
     path = repository.root / "snippets/softmax/online.py"
     path.write_bytes(path.read_bytes() + b"\n")
     for query in (
@@ -109,9 +109,7 @@ def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:
         "attention f",
     ],
 )
-def test_what_has_not_run_is_not_yet_measured(
-    repository: Repository, query: str
-) -> None:
+def test_what_has_not_run_is_not_yet_measured(repository, query):
     repository.snippet("softmax/new.py", ONLINE)
     repository.snippet("attention/new.py", ONLINE)
     assert measured(repository, query) == figures.unmeasured()
@@ -148,12 +146,12 @@ def test_what_has_not_run_is_not_yet_measured(
         ("run softmax/online.py colour", "has no run of 'colour'"),
     ],
 )
-def test_faults(repository: Repository, query: str, reason: str) -> None:
+def test_faults(repository, query, reason):
     with pytest.raises(ValueError, match=re.escape(reason)):
         measured(repository, query)
 
 
-def test_what_an_outdated_record_lacks_may_come(repository: Repository) -> None:
+def test_what_an_outdated_record_lacks_may_come(repository):
     query = "softmax f part=new"
     with pytest.raises(FigureError, match="'new' is no list"):
         measured(repository, query)
@@ -161,7 +159,7 @@ def test_what_an_outdated_record_lacks_may_come(repository: Repository) -> None:
     assert measured(repository, query) == figures.unmeasured()
 
 
-def test_a_stated_figure_links_its_source() -> None:
+def test_a_stated_figure_links_its_source():
     entries = {"A datasheet": "a-datasheet", "Dao 2023": "dao-2023"}
     link = figures.stated("‖x‖ | y | Dao 2023, section <3>", entries)
     assert (link.tag, link.text, link.get("class")) == ("a", "‖x‖ | y", "stated")

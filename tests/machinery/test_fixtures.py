@@ -102,9 +102,7 @@ def run(
 
 
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
-def test_what_they_catch_and_what_they_let_through(
-    tree: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_they_catch_and_what_they_let_through(tree, pytester, monkeypatch):
     result = run(tree, pytester, monkeypatch)
     outcomes = {
         line.split(" - ")[0].replace("tests/snippets/part/test_wrong_ones.py::", "")
@@ -137,9 +135,7 @@ def test_what_they_catch_and_what_they_let_through(
 
 
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
-def test_memcheck_without_a_gpu_is_refused(
-    tree: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memcheck_without_a_gpu_is_refused(tree, pytester, monkeypatch):
     monkeypatch.setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")
     result = run(tree, pytester, monkeypatch)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -40,9 +40,7 @@ CONTEXTS = {
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_an_include_is_the_section_in_every_context(
-    repository: Repository, kernel: str, context: str
-) -> None:
+def test_an_include_is_the_section_in_every_context(repository, kernel, context):
     page = repository.page(f"Before.\n\n{CONTEXTS[context]}\n\nAfter.")
     assert blocks(page) == [kernel]
     assert page.count("<figure") == page.count("</figure>") == 1
@@ -50,14 +48,14 @@ def test_an_include_is_the_section_in_every_context(
     assert "```" not in page
 
 
-def test_tabs_characters_and_blank_lines_survive(repository: Repository) -> None:
+def test_tabs_characters_and_blank_lines_survive(repository):
     page = repository.page('```python\n--8<-- "softmax/online.py:demo"\n```')
     assert blocks(page) == [
         'if __name__ == "__main__":\n\n\tprint("<b>", kernel(1, 2))\n'
     ]
 
 
-def test_windows_line_ends_are_shown_as_newlines(repository: Repository) -> None:
+def test_windows_line_ends_are_shown_as_newlines(repository):
     data = ONLINE.replace("\n", "\r\n").encode()
     repository.snippet("softmax/online.py", data)
     (shown,) = blocks(repository.page('```python\n--8<-- "softmax/online.py"\n```'))
@@ -65,7 +63,7 @@ def test_windows_line_ends_are_shown_as_newlines(repository: Repository) -> None
     assert "\r" not in shown
 
 
-def test_a_section_that_cuts_a_function_says_so(repository: Repository) -> None:
+def test_a_section_that_cuts_a_function_says_so(repository):
     cut = ONLINE.replace("    return", "    # --8<-- [start:rest]\n    return").replace(
         "[end:kernel]", "[end:rest]\n# --8<-- [end:kernel]"
     )
@@ -75,7 +73,7 @@ def test_a_section_that_cuts_a_function_says_so(repository: Repository) -> None:
     assert part not in repository.page(INCLUDE)
 
 
-def test_the_same_section_twice_has_no_id_twice(repository: Repository) -> None:
+def test_the_same_section_twice_has_no_id_twice(repository):
     start = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1">'
     drawn = f"{start}<title>t</title><desc>d</desc></svg>"
     repository.write({"docs/assets/diagrams/a.svg": drawn})
@@ -87,7 +85,7 @@ def test_the_same_section_twice_has_no_id_twice(repository: Repository) -> None:
     assert len(blocks(page)) == 2
 
 
-def test_identifiers_and_lines_are_marked(repository: Repository) -> None:
+def test_identifiers_and_lines_are_marked(repository):
     page = repository.page(INCLUDE)
     assert '<span class="t-m">m_i</span>' in page
     assert '<span class="t-l">l_i</span>' in page
@@ -107,9 +105,7 @@ def test_identifiers_and_lines_are_marked(repository: Repository) -> None:
         ('!!! note\n\n    - Rescale *it* {: data-line="rescale" }', "li"),
     ],
 )
-def test_a_step_of_an_algorithm_names_its_line(
-    repository: Repository, step: str, tag: str
-) -> None:
+def test_a_step_of_an_algorithm_names_its_line(repository, step, tag):
     page = repository.page(step)
     assert page.count('data-line="rescale"') == 1
     assert re.search(r'<(li|p) data-line="rescale">\s*(<p>)?Rescale', page)
@@ -117,7 +113,7 @@ def test_a_step_of_an_algorithm_names_its_line(
     assert "{:" not in page
 
 
-def test_a_difference_is_computed(repository: Repository) -> None:
+def test_a_difference_is_computed(repository):
     page = repository.page(
         '```diff from="softmax/three_pass.py:kernel" to="softmax/online.py:kernel"\n```'
     )
@@ -129,7 +125,7 @@ def test_a_difference_is_computed(repository: Repository) -> None:
     assert "1 line removed, 1 line added" in page
 
 
-def test_output_is_what_was_recorded(repository: Repository) -> None:
+def test_output_is_what_was_recorded(repository):
     fence = '```output from="softmax/online.py"\n\n```'
     assert "not yet recorded" in repository.page(fence)
     repository.verify("", online={"output": "cpu: ω <1>\n"})
@@ -145,7 +141,7 @@ def test_output_is_what_was_recorded(repository: Repository) -> None:
     assert "on NVIDIA H200 (stale: the file has changed" in repository.page(fence)
 
 
-def test_a_table_of_all_snippets(repository: Repository) -> None:
+def test_a_table_of_all_snippets(repository):
     repository.verify(H200, online={"skipped": {"a": "b"}})
     repository.verify(L4, three_pass={"sha256": "0" * 64})
     page = repository.page("```verification\n```\n\n{verified: summary}.")
@@ -158,13 +154,13 @@ def test_a_table_of_all_snippets(repository: Repository) -> None:
     assert "1 of 2 files are GPU-verified on NVIDIA H200; 1 changed since" in page
 
 
-def test_commands_can_be_copied(repository: Repository) -> None:
+def test_commands_can_be_copied(repository):
     page = repository.page("```console\n$ make serve\n```")
     assert blocks(page) == ["$ make serve\n"]
     assert 'data-copy="plain"' in page
 
 
-def test_pipes_of_directives_end_no_cell(repository: Repository) -> None:
+def test_pipes_of_directives_end_no_cell(repository):
     repository.write({"docs/reference/bibliography.md": "### a sheet\n"})
     page = repository.page(
         "| a | b |\n|---|---|\n| {stated: 4.8 TB/s | a sheet} | `{stated: x | y}` |"
@@ -174,7 +170,7 @@ def test_pipes_of_directives_end_no_cell(repository: Repository) -> None:
     assert "<code>{stated: x | y}</code>" in page
 
 
-def test_no_header_of_a_table_is_empty(repository: Repository) -> None:
+def test_no_header_of_a_table_is_empty(repository):
     rule = "|---|---|---|\n| a | b | c |"
     none = repository.page(f"| | | |\n{rule}")
     assert "<thead>" not in none
@@ -218,27 +214,25 @@ def test_no_header_of_a_table_is_empty(repository: Repository) -> None:
     ],
 )
 @pytest.mark.parametrize("context", ["plain", "tab"])
-def test_what_stops_the_build(
-    repository: Repository, text: str, reason: str, context: str
-) -> None:
+def test_what_stops_the_build(repository, text, reason, context):
     if context == "tab":
         text = '=== "Tab"\n\n' + indent(text, "    ")
     with pytest.raises(PageError, match=re.escape(reason)):
         repository.page(text)
 
 
-def test_a_broken_record_stops_the_build_and_is_named(repository: Repository) -> None:
+def test_a_broken_record_stops_the_build_and_is_named(repository):
     repository.write({"records/nvidia-h200/verification.json": '{"snippets": {"sof'})
     with pytest.raises(PageError, match=r"h200/verification\.json: not JSON"):
         repository.page(INCLUDE)
 
 
-def test_a_syntax_error_stops_the_build_with_its_line(repository: Repository) -> None:
+def test_a_syntax_error_stops_the_build_with_its_line(repository):
     repository.snippet("softmax/online.py", ONLINE + "x = (\n")
     with pytest.raises(PageError, match=r"softmax/online\.py:23: syntax error"):
         repository.page(INCLUDE)
 
 
-def test_an_identifier_is_of_one_tensor(repository: Repository) -> None:
+def test_an_identifier_is_of_one_tensor(repository):
     with pytest.raises(ValueError, match="'a' is of two tensors"):
         repository.page("", tensors={"q": {"code": ["a"]}, "k": {"code": ["a"]}})

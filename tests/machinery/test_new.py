@@ -38,7 +38,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_rung_begins_as_a_copy(root: Path) -> None:
+def test_a_rung_begins_as_a_copy(root):
     written = lay_out(root, "one/brand_new", "old")
     assert written == [
         "snippets/one/brand_new.py",
@@ -71,16 +71,14 @@ def test_a_rung_begins_as_a_copy(root: Path) -> None:
         ("", "", "is no name"),
     ],
 )
-def test_nothing_is_written_where_something_is_wrong(
-    root: Path, rung: str, origin: str, reason: str
-) -> None:
+def test_nothing_is_written_where_something_is_wrong(root, rung, origin, reason):
     before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
     with pytest.raises(NewError, match=reason):
         lay_out(root, rung, origin)
     assert {p: p.read_bytes() for p in root.rglob("*") if p.is_file()} == before
 
 
-def test_a_part_without_a_page_has_no_place_in_the_navigation(root: Path) -> None:
+def test_a_part_without_a_page_has_no_place_in_the_navigation(root):
     (root / "mkdocs.yml").write_text("nav:\n  - Home: index.md\n")
     with pytest.raises(NewError, match="nav has no page of one/"):
         lay_out(root, "one/new", "old")

@@ -102,7 +102,7 @@ def build(site: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_a_notebook_is_a_page_like_any_other(path: Path) -> None:
+def test_a_notebook_is_a_page_like_any_other(path):
     result = build(path.parents[1])
     assert result.returncode == 0, result.stderr
     page = (path.parents[1] / "site/page/index.html").read_text()
@@ -114,7 +114,7 @@ def test_a_notebook_is_a_page_like_any_other(path: Path) -> None:
     assert order == sorted(order)
 
 
-def test_what_ran_is_copied_and_stamped(path: Path) -> None:
+def test_what_ran_is_copied_and_stamped(path):
     printed, facts = notebook.output(path, "cell-two")
     assert printed == "<42>\nsecond\n"
     assert {"date", "python", "torch", "sha256"} == facts.keys()
@@ -127,20 +127,20 @@ def edited(path: Path, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [("<42>", "<43>"), ("6 * 7", "6 * 8")])
-def test_an_output_of_other_cells_is_refused(path: Path, old: str, new: str) -> None:
+def test_an_output_of_other_cells_is_refused(path, old, new):
     edited(path, old, new)
     with pytest.raises(NotebookError, match="it changed since it ran"):
         notebook.output(path, "cell-two")
 
 
-def test_a_cell_that_is_not_its_section_is_refused(path: Path) -> None:
+def test_a_cell_that_is_not_its_section_is_refused(path):
     edited(path.parents[1] / "snippets/part/file.py", "6 * 7", "7 * 6")
     with pytest.raises(NotebookError, match="'cell-one': it differs from part/file"):
         notebook.compose(path, path.parents[1])
 
 
 @pytest.mark.parametrize("name", ["stderr", "display"])
-def test_only_what_is_printed_is_shown(path: Path, name: str) -> None:
+def test_only_what_is_printed_is_shown(path, name):
     edited(path, '"name": "stdout"', f'"name": "{name}"')
     with pytest.raises(NotebookError, match="'cell-two' does more than print"):
         notebook.output(path, "cell-two")
@@ -158,7 +158,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_broken_notebook_stops_the_build(path: Path, fault: str) -> None:
+def test_a_broken_notebook_stops_the_build(path, fault):
     old, new, reason = BROKEN[fault]
     edited(path, old, new)
     result = build(path.parents[1])
@@ -167,7 +167,7 @@ def test_a_broken_notebook_stops_the_build(path: Path, fault: str) -> None:
     assert "Traceback" not in result.stderr
 
 
-def test_published_notebooks_are_fresh() -> None:
+def test_published_notebooks_are_fresh():
     for path in (ROOT / "docs").rglob("*.ipynb"):
         content = json.loads(path.read_text(encoding="utf-8"))
         assert content["metadata"]["run"]["sha256"] == notebook.digest(content)

@@ -3,14 +3,13 @@
 import base64
 import hashlib
 import os
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
-from tests.machinery.repository import ONLINE, Repository
+from tests.machinery.repository import ONLINE
 from verified_docs.code import archive
 from verified_docs.pages import hooks
 from verified_docs.pages.policy import apply
@@ -24,9 +23,7 @@ def digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(
-    tmp_path: Path,
-) -> None:
+def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(tmp_path):
     (tmp_path / "part").mkdir()
     (tmp_path / "part/index.html").write_text(PAGE)
     apply(tmp_path)
@@ -38,7 +35,7 @@ def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(
     assert rest in PAGE
 
 
-def test_the_zip_is_the_files_and_nothing_of_the_time(repository: Repository) -> None:
+def test_the_zip_is_the_files_and_nothing_of_the_time(repository):
     cache = "snippets/softmax/__pycache__/online.py"
     repository.write({"LICENSE": "MIT License\n", cache: "x = 1\n"})
     written = []
@@ -54,9 +51,7 @@ def test_the_zip_is_the_files_and_nothing_of_the_time(repository: Repository) ->
 
 
 @pytest.mark.parametrize("changed", ["snippets/softmax/online.py", "records/g/x.json"])
-def test_a_page_older_than_its_sources_is_made_again(
-    repository: Repository, changed: str
-) -> None:
+def test_a_page_older_than_its_sources_is_made_again(repository, changed):
     root = repository.root
     repository.write(dict.fromkeys([changed, "new", "old"], ""))
     for path in root.rglob("*.py"):
