@@ -117,10 +117,14 @@ def test_a_difference_is_computed(repository):
     page = repository.page(
         '```diff from="softmax/three_pass.py:kernel" to="softmax/online.py:kernel"\n```'
     )
-    names = "softmax/three_pass.py", "softmax/online.py"
-    found = (repository.status(name).snippet for name in names)
-    old, new = (snippet.section("kernel").text for snippet in found)
-    assert blocks(page) == [snippets.difference(old, new)]
+    (shown,) = blocks(page)
+    lines = shown.split("\n")
+    assert [line for line in lines if line[:1] in ("-", "+")] == [
+        "-        m_i,",
+        "+        -m_i,",
+    ]
+    kernel = repository.status().snippet.section("kernel").text.split("\n")
+    assert {line[1:] for line in lines} - {"        m_i,"} <= {*kernel}
     assert page.count("<ins>") == page.count("<del>") == 1
     assert "1 line removed, 1 line added" in page
 

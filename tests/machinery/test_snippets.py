@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from verified_docs import layout
 from verified_docs.code import snippets
-from verified_docs.code.snippets import SnippetError
+from verified_docs.code.sections import SnippetError
 
 FILE = '''"""A file."""
 
@@ -109,44 +109,63 @@ def test_other_scripts_and_separators_survive():
     assert parse(section(text)).section("a").text == text + "\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "reason"),
-    [
-        ("X = 1\n# --8<-- [start:a]\nY = 1\n", 2, "section 'a' has no [end:a] after"),
-        (
-            "# --8<-- [start:kernel]\nx = 1\n# --8<-- [end:kernle]\n",
-            3,
-            "[end:kernle] ends no open section; the open one is 'kernel'",
-        ),
-        ("X = 1\n# --8<-- [end:a]\n", 2, "[end:a] ends no open section"),
-        ("X = 1\n" + section("\n"), 2, "section 'a' is empty"),
-        (section("x = 1") + section("y = 1"), 4, "section 'a' already starts at line"),
-        (
-            "# --8<-- [start:a]\n# --8<-- [start:b]\nx = 1\n# --8<-- [end:a]\n"
-            "# --8<-- [end:b]\n",
-            4,
-            "section 'a' ends inside 'b', which started at line 2",
-        ),
-        (section("x = 1").replace(":a]", ":A-1]"), 1, "'A-1' is no name"),
-        ("# --8<-- [start:a\nx = 1\n", 1, "is no marker"),
-        ("x = 1  # --8<-- [start:a]\n", 1, "is no marker"),
-        ('# --8<-- "other.py"\nx = 1\n', 1, "is no marker"),
-        (section("x = 1\n# --8<-- [line:z]"), 3, "[line:z] names no line"),
-        (
-            section("# --8<-- [line:z]\nx = 1\n# --8<-- [line:z]\ny = 1"),
-            4,
-            "line 'z' is already marked at line 2",
-        ),
-        (
-            section("# --8<-- [line:z]\n# --8<-- [line:w]\nx = 1"),
-            3,
-            "names the same line as [line:z]",
-        ),
-        ("# --8<-- [line:z]\nX = 1\n", 1, "a marked line lies outside all sections"),
-        ("x = 1\ny = (\n", 2, "syntax error: '(' was never closed"),
-        ("\n", 1, "the file is empty"),
-    ],
-)
+SHOWN = section("def kernel():\n    return 1")
+FAULTS = [
+    ("X = 1\n# --8<-- [start:a]\nY = 1\n", 2, "section 'a' has no [end:a] after"),
+    (
+        "# --8<-- [start:kernel]\nx = 1\n# --8<-- [end:kernle]\n",
+        3,
+        "[end:kernle] ends no open section; the open one is 'kernel'",
+    ),
+    ("X = 1\n# --8<-- [end:a]\n", 2, "[end:a] ends no open section"),
+    ("X = 1\n" + section("\n"), 2, "section 'a' is empty"),
+    (section("x = 1") + section("y = 1"), 4, "section 'a' already starts at line"),
+    (
+        "# --8<-- [start:a]\n# --8<-- [start:b]\nx = 1\n# --8<-- [end:a]\n"
+        "# --8<-- [end:b]\n",
+        4,
+        "section 'a' ends inside 'b', which started at line 2",
+    ),
+    (section("x = 1").replace(":a]", ":A-1]"), 1, "'A-1' is no name"),
+    ("# --8<-- [start:a\nx = 1\n", 1, "is no marker"),
+    ("x = 1  # --8<-- [start:a]\n", 1, "is no marker"),
+    ('# --8<-- "other.py"\nx = 1\n', 1, "is no marker"),
+    (section("x = 1\n# --8<-- [line:z]"), 3, "[line:z] names no line"),
+    (
+        section("# --8<-- [line:z]\nx = 1\n# --8<-- [line:z]\ny = 1"),
+        4,
+        "line 'z' is already marked at line 2",
+    ),
+    (
+        section("# --8<-- [line:z]\n# --8<-- [line:w]\nx = 1"),
+        3,
+        "names the same line as [line:z]",
+    ),
+    ("# --8<-- [line:z]\nX = 1\n", 1, "a marked line lies outside all sections"),
+    ("x = 1\ny = (\n", 2, "syntax error: '(' was never closed"),
+    ("\n", 1, "the file is empty"),
+    # What a page would show never runs.
+    (f'TEXT = """\n{SHOWN}"""\n', 2, "is no marker"),
+    (f"def hidden():\n    pass\n\n{SHOWN}", 1, "code outside all sections"),
+    (f"{SHOWN}if True:\n    kernel = None\n", 5, "code outside all sections"),
+    (f"{SHOWN}kernel = None\n", 5, "code outside all sections"),
+    (f"{SHOWN}setattr(kernel, 'x', 1)\n", 5, "code outside all sections"),
+    (f"{SHOWN}'text'\n", 5, "code outside all sections"),
+    (f"{SHOWN}from other import kernel\n", 5, "kernel is bound a second time"),
+    (f"import kernel.more\n{SHOWN}", 3, "kernel is bound a second time"),
+    (f"{section('K = 1')}K = 2\n", 4, "K is bound a second time; line 2 binds"),
+    (f"{SHOWN}{SHOWN.replace(':a]', ':b]')}", 6, "kernel is bound a second time"),
+    # Half of a statement.
+    (f"X = (\n{section('1')})\n", 2, "[start:a] is in the midst of a statement"),
+    # What a reader cannot see.
+    (section("\uff58 = 1"), 2, "is not in ASCII letters"),
+    (section("def kern\u0435l():\n    return 1"), 2, "is not in ASCII letters"),
+    (section("x = 1  # \u202e1 = x"), 2, "the character U+202E cannot be seen"),
+    (section("x = 'a\u200bb'"), 2, "the character U+200B cannot be seen"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "reason"), FAULTS)
 def test_faults(text, line, reason):
     with pytest.raises(SnippetError) as caught:
         parse(text)
@@ -199,38 +218,6 @@ def test_wrong_on_purpose_is_in_the_name_of_the_file_and_in_its_words():
             snippets.parse(f"softmax/{name}", data)
 
 
-SHOWN = section("def kernel():\n    return 1")
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "reason"),
-    [
-        # What a page would show never runs.
-        (f'TEXT = """\n{SHOWN}"""\n', 2, "is no marker"),
-        (f"def hidden():\n    pass\n\n{SHOWN}", 1, "code outside all sections"),
-        (f"{SHOWN}if True:\n    kernel = None\n", 5, "code outside all sections"),
-        (f"{SHOWN}kernel = None\n", 5, "code outside all sections"),
-        (f"{SHOWN}setattr(kernel, 'x', 1)\n", 5, "code outside all sections"),
-        (f"{SHOWN}'text'\n", 5, "code outside all sections"),
-        (f"{SHOWN}from other import kernel\n", 5, "kernel is bound a second time"),
-        (f"import kernel.more\n{SHOWN}", 3, "kernel is bound a second time"),
-        (f"{section('K = 1')}K = 2\n", 4, "K is bound a second time; line 2 binds"),
-        (f"{SHOWN}{SHOWN.replace(':a]', ':b]')}", 6, "kernel is bound a second time"),
-        # Half of a statement.
-        (f"X = (\n{section('1')})\n", 2, "[start:a] is in the midst of a statement"),
-        # What a reader cannot see.
-        (section("\uff58 = 1"), 2, "is not in ASCII letters"),
-        (section("def kern\u0435l():\n    return 1"), 2, "is not in ASCII letters"),
-        (section("x = 1  # \u202e1 = x"), 2, "the character U+202E cannot be seen"),
-        (section("x = 'a\u200bb'"), 2, "the character U+200B cannot be seen"),
-    ],
-)
-def test_what_runs_is_what_is_shown(text, line, reason):
-    with pytest.raises(SnippetError) as caught:
-        parse(text)
-    assert (caught.value.line, reason in caught.value.reason) == (line, True)
-
-
 def test_outside_sections_stand_a_docstring_imports_and_constants():
     text = '"""A file."""\n\nimport math\nfrom os import path as where\n\n'
     assert list(parse(f"{text}A: int = 1\nB = C_2 = max(A, 2)\n{SHOWN}").sections)
@@ -257,21 +244,26 @@ def test_a_section_that_shows_part_of_a_function_says_so():
     assert [each.cut for each in sections.values()] == ["", "kernel"]
 
 
+def difference(old: str, new: str) -> str:
+    hunks = snippets.hunks(old.split("\n")[:-1], new.split("\n")[:-1])
+    shown = ["".join(f"{sign}{line}\n" for sign, line, _ in hunk) for hunk in hunks]
+    return "@@\n".join(shown)
+
+
 def test_a_difference_has_signs_and_gaps_only():
     old = "".join(f"line {n}\n" for n in range(30))
     new = old.replace("line 5\n", "line five\n").replace("line 25\n", "")
-    assert snippets.difference(old, new) == (
+    assert difference(old, new) == (
         " line 2\n line 3\n line 4\n-line 5\n+line five\n line 6\n line 7\n line 8\n"
         "@@\n line 22\n line 23\n line 24\n-line 25\n line 26\n line 27\n line 28\n"
     )
-    assert snippets.difference(old, old) == ""
-    assert snippets.changed_lines(old, new) == (2, 1)
+    assert difference(old, old) == ""
 
 
 def test_a_difference_is_blind_to_indentation():
     old, new = "for x in y:\n    a\n    b\n", "a\nc\n"
-    assert snippets.difference(old, new) == "-for x in y:\n a\n-    b\n+c\n"
-    assert snippets.difference("    a\n", "a\n") == ""
+    assert difference(old, new) == "-for x in y:\n a\n-    b\n+c\n"
+    assert difference("    a\n", "a\n") == ""
 
 
 LINES = st.lists(st.text("abc \u2028", max_size=2), max_size=30)
@@ -283,7 +275,7 @@ def test_a_difference_tells_both_sides(old, new):
     for hunk in snippets.hunks(old, new):
         for sign, line, index in hunk:
             assert (old if sign == "-" else new)[index] == line
-    shown = snippets.difference("\n".join([*old, ""]), "\n".join([*new, ""]))
+    shown = difference("\n".join([*old, ""]), "\n".join([*new, ""]))
     assert (shown == "") == (list(map(str.strip, old)) == list(map(str.strip, new)))
     removed = [line for line in shown.split("\n") if line.startswith("-")]
     added = [line for line in shown.split("\n") if line.startswith("+")]

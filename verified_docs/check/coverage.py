@@ -6,7 +6,8 @@ from pathlib import Path
 
 from verified_docs import layout
 from verified_docs.check.site import Finding, Site, Weight
-from verified_docs.code.snippets import Snippet, SnippetError
+from verified_docs.code.sections import SnippetError
+from verified_docs.code.snippets import Snippet
 from verified_docs.evidence import records
 from verified_docs.evidence.records import RecordError
 

@@ -4,6 +4,7 @@ import atexit
 import functools
 import json
 import re
+from html import unescape
 from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
@@ -114,11 +115,7 @@ class TexTreeprocessor(Treeprocessor):
 def _source(element: Element) -> str:
     """The TeX between \\( and \\), or \\[ and \\]."""
     formula = "".join(element.itertext()).strip()[2:-2]
-    if element.tag == "div":  # Only display formulas come escaped.
-        for entity, character in (("lt", "<"), ("gt", ">"), ("quot", '"')):
-            formula = formula.replace(f"&{entity};", character)
-        formula = formula.replace("&amp;", "&")
-    return formula
+    return unescape(formula) if element.tag == "div" else formula  # Escaped there only.
 
 
 def _is_math(element: Element) -> bool:

@@ -92,12 +92,9 @@ def _best(
     found: list[dict[str, Any]], row: str, column: str, value: str
 ) -> list[dict[str, Any]]:
     """Of the measurements of each cell the one with the largest value."""
-    cells: dict[tuple[Any, Any], dict[str, Any]] = {}
-    for item in found:
-        key = (item[row], item[column])
-        if key not in cells or item[value] > cells[key][value]:
-            cells[key] = item
-    return list(cells.values())
+    by_value = sorted(found, key=lambda item: float(item[value]))
+    best = {(item[row], item[column]): item for item in by_value}
+    return [item for item in found if best[item[row], item[column]] is item]
 
 
 def table(evidence: Evidence, body: str) -> str:
