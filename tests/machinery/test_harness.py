@@ -42,12 +42,9 @@ ALLOCATIONS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def caching(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> poison.Poison:
     monkeypatch.delenv("PYTORCH_NO_CUDA_MEMORY_CACHING", raising=False)
-
-
-def installed(monkeypatch: pytest.MonkeyPatch) -> poison.Poison:
     watch = poison.Poison()
     watch.install(monkeypatch)
     return watch
@@ -63,9 +60,9 @@ def reach(tensor: torch.Tensor, offset: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("allocate", ALLOCATIONS.values(), ids=ALLOCATIONS)
-def test_only_values_differ_from_what_torch_allocates(dtype, allocate, monkeypatch):
-    plain = allocate(dtype)
-    watch = installed(monkeypatch)
+def test_only_values_differ_from_what_torch_allocates(watch, dtype, allocate):
+    with watch.lifted():
+        plain = allocate(dtype)
     tensor = allocate(dtype)
     assert (tensor.shape, tensor.stride()) == (plain.shape, plain.stride())
     assert (tensor.dtype, tensor.device) == (plain.dtype, plain.device)
@@ -87,8 +84,7 @@ def test_only_values_differ_from_what_torch_allocates(dtype, allocate, monkeypat
         (114, "100 after its last"),
     ],
 )
-def test_a_write_next_to_the_tensor_is_seen(dtype, offset, words, monkeypatch):
-    watch = installed(monkeypatch)
+def test_a_write_next_to_the_tensor_is_seen(watch, dtype, offset, words):
     tensor = torch.empty(3, 5, dtype=dtype)
     reach(tensor, offset).fill_(0)
     (message,) = watch.check()
@@ -97,41 +93,30 @@ def test_a_write_next_to_the_tensor_is_seen(dtype, offset, words, monkeypatch):
     assert f"(3, 5) allocated at {Path(__file__)}" in message
 
 
-def test_a_nan_written_over_the_guard_is_seen(monkeypatch):
-    watch = installed(monkeypatch)
+def test_the_guards_of_a_tensor_that_is_gone_are_looked_at(watch):
     tensor = torch.empty(4)
-    reach(tensor, 4).fill_(math.nan)
-    assert watch.check()
-
-
-def test_the_guards_of_a_tensor_that_is_gone_are_looked_at(monkeypatch):
-    watch = installed(monkeypatch)
-    tensor = torch.empty(4)
-    reach(tensor, 4).fill_(0)
+    reach(tensor, 4).fill_(math.nan)  # Not the NaN that stands there.
     del tensor
     assert len(watch.broken) == 1
     assert len(watch.check()) == 1
 
 
-def test_under_memcheck_tensors_end_where_their_memory_ends(monkeypatch):
+def test_under_memcheck_tensors_end_where_their_memory_ends(watch, monkeypatch):
     monkeypatch.setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")
-    installed(monkeypatch)
     tensor = torch.empty(3, 5)
     assert tensor.untyped_storage().nbytes() == 15 * 4
     assert tensor.isnan().all()
     assert poison.guarded(tensor).untyped_storage().nbytes() == 15 * 4
 
 
-def test_poison_can_be_lifted(monkeypatch):
-    watch = installed(monkeypatch)
+def test_poison_can_be_lifted(watch):
     with watch.lifted():
         for tensor in (torch.empty(3, 5), torch.ones(3).new_empty(3, 5)):
             assert tensor.untyped_storage().nbytes() == 15 * 4, "no guards"
     assert torch.empty(4).isnan().all()
 
 
-def test_autograd_and_out_work_on_poisoned_tensors(monkeypatch):
-    watch = installed(monkeypatch)
+def test_autograd_and_out_work_on_poisoned_tensors(watch):
     tensor = torch.empty(4, requires_grad=True)
     with torch.no_grad():
         tensor.fill_(3)
@@ -218,57 +203,47 @@ def test_one_rounding_is_one_of_the_dtype(dtype, passes, fails):
         close(error=fails, dtype=dtype)
 
 
-def test_an_error_that_is_nan_does_not_pass():
-    with pytest.raises(AssertionError, match=r"not of the same kind: 1 of 2"):
-        close(error=math.nan)
+def same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("other", [math.nan, math.inf, -math.inf, 1.0])
-def test_what_is_not_finite_must_be_the_same(value, other):
-    reference = torch.tensor([1.0, value], dtype=torch.float64)
-    actual = torch.tensor([1.0, other])
-    if value == other or (math.isnan(value) and math.isnan(other)):
-        accuracy.compare(actual, reference, reference.float())
-    else:
-        with pytest.raises(AssertionError, match="not of the same kind"):
-            accuracy.compare(actual, reference, reference.float())
+def of(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.tensor(values, dtype=dtype)
 
 
-def test_a_finite_error_shows_next_to_a_nan():
-    reference = torch.tensor([1.0, math.nan], dtype=torch.float64)
-    with pytest.raises(AssertionError, match="above the bound"):
-        accuracy.compare(torch.tensor([2.0, math.nan]), reference, reference.float())
+INF, NAN, HUGE, HALF = math.inf, math.nan, 1e6, torch.float16
+KIND, ABOVE = "not of the same kind: 1 of 2", "above the bound"
+# What was computed, the truth, PyTorch's own, and what is wrong.
+COMPARED = [
+    *(
+        (of(1.0, other), of(1.0, value), None, "" if same(value, other) else KIND)
+        for value in (NAN, INF, -INF)
+        for other in (NAN, INF, -INF, 1.0)
+    ),
+    (of(1.0, NAN), of(1.0, 1.0), None, KIND),
+    (of(2.0, NAN), of(1.0, NAN), None, ABOVE),
+    (of(1.0, HUGE, dtype=HALF), of(1.0, HUGE), None, KIND),
+    (torch.zeros(2, 3), torch.zeros(3), torch.zeros(2, 3), "shape"),
+    (torch.zeros(2), torch.zeros(2), torch.zeros(2).half(), "but the baseline is"),
+    (torch.zeros(0, 3), torch.zeros(0, 3), None, ""),
+]
+
+
+@pytest.mark.parametrize(("actual", "truth", "own", "wrong"), COMPARED)
+def test_what_is_compared_is_of_one_kind(actual, truth, own, wrong):
+    own = truth.to(actual.dtype) if own is None else own
+    with pytest.raises(AssertionError, match=wrong) if wrong else nullcontext():
+        accuracy.compare(actual, truth.double(), own)
+    with pytest.raises(TypeError, match="must be float64"):
+        accuracy.compare(actual, truth, own)
 
 
 def test_beyond_the_range_of_the_dtype_only_where_pytorch_is_too():
-    reference = torch.tensor([1.0, 1e6], dtype=torch.float64)
-    overflowed = reference.half()
-    with pytest.raises(AssertionError, match="not of the same kind"):
-        accuracy.compare(overflowed, reference, overflowed)
-    accuracy.compare(overflowed, reference, overflowed, allow_nonfinite=True)
-    with pytest.raises(AssertionError, match="not of the same kind"):
-        accuracy.compare(
-            torch.tensor([math.inf, math.inf]).half(),
-            reference,
-            overflowed,
-            allow_nonfinite=True,
-        )
-
-
-def test_shapes_and_dtypes_must_agree():
-    x = torch.zeros(2, 3)
-    with pytest.raises(AssertionError, match="shape"):
-        accuracy.compare(x, torch.zeros(3, dtype=torch.float64), x)
-    with pytest.raises(AssertionError, match="but the baseline is"):
-        accuracy.compare(x, x.double(), x.half())
-    with pytest.raises(TypeError, match="must be float64"):
-        accuracy.compare(x, x, x)
-
-
-def test_nothing_is_right():
-    x = torch.zeros(0, 3)
-    assert accuracy.compare(x, x.double(), x).error == 0.0
+    truth = of(1.0, HUGE, dtype=torch.float64)
+    own = truth.half()
+    accuracy.compare(own, truth, own, allow_nonfinite=True)
+    with pytest.raises(AssertionError, match=KIND):
+        accuracy.compare(of(INF, INF, dtype=HALF), truth, own, allow_nonfinite=True)
 
 
 # Named outputs.
