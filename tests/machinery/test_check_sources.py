@@ -153,12 +153,8 @@ def test_two_gpus(site):
     assert f"mkdocs.yml:1: {reason} [FAULT]" in told(site)
 
 
-def windows(data):
-    return data.replace(b"\n", b"\r\n")
-
-
 CHANGES = {
-    "windows": windows,
+    "windows": lambda data: data.replace(b"\n", b"\r\n"),
     "marked": lambda data: b"\xef\xbb\xbf" + data,
     "twice": lambda data: data + b'\n```python\n--8<-- "part/two.py"\n```\n',
     "foreign": lambda data: data.replace(b"It doubles.", "≤ ∑ ü 两倍 🙂.".encode()),
@@ -170,14 +166,6 @@ def test_what_is_unusual_and_sound(site, change):
     site.write({PAGE: change((site.root / PAGE).read_bytes())})
     site.build()
     assert told(site) == []
-
-
-def test_a_snippet_with_windows_line_ends(site):
-    site.write({SNIPPET: windows((site.root / SNIPPET).read_bytes())})
-    site.record()
-    site.build()
-    (found,) = told(site)
-    assert f"{SNIPPET}:1: Windows line ends" in found
 
 
 def test_sources_that_cannot_be_read(site):

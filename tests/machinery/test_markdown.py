@@ -55,14 +55,6 @@ def test_tabs_characters_and_blank_lines_survive(repository):
     ]
 
 
-def test_windows_line_ends_are_shown_as_newlines(repository):
-    data = ONLINE.replace("\n", "\r\n").encode()
-    repository.snippet("softmax/online.py", data)
-    (shown,) = blocks(repository.page('```python\n--8<-- "softmax/online.py"\n```'))
-    assert shown == snippets.parse("x.py", data).whole.text
-    assert "\r" not in shown
-
-
 def test_a_section_that_cuts_a_function_says_so(repository):
     cut = ONLINE.replace("    return", "    # --8<-- [start:rest]\n    return").replace(
         "[end:kernel]", "[end:rest]\n# --8<-- [end:kernel]"

@@ -169,7 +169,7 @@ def differs(shown: str, wanted: str) -> str:
 def extract(site: Site, include: str) -> str:
     """The text of an include, read here once more, apart from what builds the page."""
     name, _, section = include.partition('"')[2].partition('"')[0].partition(":")
-    text = (site.root / "snippets" / name).read_bytes().decode().replace("\r\n", "\n")
+    text = (site.root / "snippets" / name).read_text("utf-8")
     if section:
         text = text.partition(f"# --8<-- [start:{section}]")[2].partition("\n")[2]
         text = text.partition(f"# --8<-- [end:{section}]")[0].rpartition("\n")[0]

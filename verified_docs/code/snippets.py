@@ -1,7 +1,7 @@
 """Snippet files: their sections, their hash, and what differs between two.
 
-A snippet is a UTF-8 Python file, its sections marked as sections.py says. Windows line
-ends are shown as newlines; the SHA-256 is of the bytes of the file.
+A snippet is a UTF-8 Python file, its sections marked as sections.py says. The SHA-256
+is of the bytes of the file.
 """
 
 import difflib
@@ -89,11 +89,16 @@ def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]
 
 
 def _decode(data: bytes, path: Path) -> str:
-    if data.startswith(b"\xef\xbb\xbf"):
-        raise SnippetError(path, 1, "the file starts with a byte order mark")
+    """The text, as every reader of the file has it."""
+    for wrong, reason in (
+        (b"\xef\xbb\xbf", "a byte order mark"),
+        (b"\r", "a Windows line end, which a page cannot give to the clipboard"),
+    ):
+        if wrong in data:
+            line = data.count(b"\n", 0, data.index(wrong)) + 1
+            raise SnippetError(path, line, reason)
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SnippetError(path, line, "the file is not UTF-8") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
