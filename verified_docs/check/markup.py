@@ -62,7 +62,7 @@ ELEMENTS = {
 COMMON = "class|data-line|id"
 CLASSES = re.compile(
     rf"{NOTES}|admonition|admonition-title|headerlink|katex-display|math|md-button(--primary)?|md-content__inner|md-typeset"
-    r"|stated|t-[a-z]+|tabbed-(alternate|block|content|labels|set)|unbroken"
+    r"|stated|t-[a-z]+|tabbed-(alternate|block|content|labels|set)"
 )
 # Of a formula, so that a browser knows its height; of a cell, its column's side.
 STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
