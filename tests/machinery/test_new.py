@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machinery.repository import Repository
 from verified_docs.new import NewError, lay_out
 
 CONFIG = """\
@@ -26,15 +27,9 @@ MUTANTS = '"""Bugs that the tests of snippets/one/old.py must catch."""\n'
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    for name, text in {
-        "mkdocs.yml": CONFIG,
-        "snippets/one/old.py": SNIPPET,
-        "tests/snippets/one/test_old.py": TEST,
-        "tests/mutants/one/old.py": MUTANTS,
-    }.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    repository = Repository(tmp_path, "one")
+    repository.snippet("one/old.py", SNIPPET, TEST)
+    repository.write({"mkdocs.yml": CONFIG, "tests/mutants/one/old.py": MUTANTS})
     return tmp_path
 
 
@@ -55,9 +50,8 @@ def test_a_rung_begins_as_a_copy(root):
     page = (root / written[3]).read_text()
     assert '--8<-- "one/brand_new.py:kernel"' in page
     assert '--8<-- "one/brand_new.py:launch"' in page
-    added = CONFIG.replace(
-        "late.ipynb\n", "late.ipynb\n      - Brand new: one/brand-new.md\n"
-    )
+    line = "      - Brand new: one/brand-new.md\n"
+    added = CONFIG.replace("late.ipynb\n", f"late.ipynb\n{line}")
     assert (root / "mkdocs.yml").read_text() == added
 
 

@@ -13,7 +13,7 @@ as skipped.
 
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -92,11 +92,12 @@ def demo(
     request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
 ) -> None:
     """Run a snippet on its own, as a reader would, and keep what it prints."""
-    module: MirroredModule = request.node.parent
-    file = layout.snippet_file(module.snippet)
+    root = request.config.rootpath
+    snippet = layout.tested_by(root)[request.node.parent.nodeid]
+    file = layout.snippet_file(snippet)
     run = subprocess.run(
-        [*languages.language(module.snippet).command, file],
-        cwd=request.config.rootpath,
+        [*languages.language(snippet).command, file],
+        cwd=root,
         capture_output=True,
         encoding="utf-8",
         timeout=DEMO_SECONDS,
@@ -106,39 +107,25 @@ def demo(
         pytest.fail(f"{file}: {reason}\n{run.stderr}", pytrace=False)
     checked()
     record_property("output", run.stdout)
-    record_property("no_accuracy", getattr(module.obj, "NO_ACCURACY", ""))
-
-
-class MirroredModule(pytest.Module):
-    """A test module that mirrors a snippet."""
-
-    snippet: str
-
-    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        """Its own tests, then the demo."""
-        yield from super().collect()
-        yield pytest.Function.from_parent(self, name="demo", callobj=demo)
+    record_property("no_accuracy", getattr(request.module, "NO_ACCURACY", ""))
 
 
 class Judge:
     """Gives each mirrored module a demo, and says which of its tests count."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
         self.tested = layout.tested_by(root)
 
-    def pytest_pycollect_makemodule(
-        self, module_path: Path, parent: pytest.Collector
-    ) -> pytest.Module | None:
-        """A MirroredModule where there is a snippet to mirror."""
-        if not module_path.is_relative_to(self.root):
-            return None
-        name = module_path.relative_to(self.root).as_posix()
-        if name not in self.tested:
-            return None
-        module: MirroredModule = MirroredModule.from_parent(parent, path=module_path)
-        module.snippet = self.tested[name]
-        return module
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """A mirrored module holds its own tests, then the demo."""
+        report = yield
+        if collector.nodeid in self.tested and report.passed:
+            made = pytest.Function.from_parent(collector, name="demo", callobj=demo)
+            report.result.append(made)
+        return report
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(

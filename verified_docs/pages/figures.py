@@ -223,14 +223,12 @@ def unmeasured() -> str:
 
 def record(evidence: Evidence, name: str) -> Mapping[str, Any]:
     """The record of a benchmark. Raises NotYet before the first run, or FigureError."""
-    found = evidence.data(name)
-    parts = layout.parts(evidence.root)
-    if found is None and name not in parts:
+    if found := evidence.benchmark(name):
+        return found.data
+    if name not in (parts := layout.parts(evidence.root)):
         known = ", ".join(parts)
         raise FigureError(f"there is no record {name!r}; there may be: {known}")
-    if found is None:
-        raise NotYet
-    return found
+    raise NotYet
 
 
 def pointer(record: Mapping[str, Any], path: str) -> Any:
