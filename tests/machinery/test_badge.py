@@ -109,3 +109,13 @@ def test_several_gpus_need_a_choice_to_quote(repository):
     with pytest.raises(RecordError, match="records of nvidia-h200, nvidia-l4: set the"):
         _ = repository.evidence().quoted
     assert repository.evidence("nvidia-l4").quoted == "nvidia-l4"
+
+
+def test_the_proof(repository):
+    repository.verify(H200, online={"cases": 1200})
+    verdicts = {"snippets": {"softmax/online.py": {"caught": {"a": "b", "c": "d"}}}}
+    shown = badges.proof([repository.status()], verdicts)
+    for fact in ("1 of 1", "1,200", "2", "NVIDIA H200", "2026-01-01"):
+        assert f"<strong>{fact}</strong>" in shown
+    repository.verify(H200, online=STALE)
+    assert "<strong>0 of 1</strong>" in badges.proof([repository.status()], verdicts)

@@ -61,7 +61,8 @@ ELEMENTS = {
 }
 COMMON = "class|data-line|id"
 CLASSES = re.compile(
-    rf"{NOTES}|admonition|admonition-title|headerlink|katex-display|math|md-button(--primary)?|md-content__inner|md-typeset"
+    rf"{NOTES}|admonition|admonition-title|headerlink|katex-display|math"
+    r"|md-button(--primary)?|md-content__inner|md-typeset"
     r"|stated|t-[a-z]+|tabbed-(alternate|block|content|labels|set)"
 )
 # Of a formula, so that a browser knows its height; of a cell, its column's side.

@@ -67,7 +67,7 @@ def render(status: Status, base: str = "/", published: str = "") -> str:
         runs.append("<p>No record of a run exists.</p>")
     return (
         f'<details class="badge badge-{kind(status)}" data-search-exclude>'
-        f"<summary>{escape(label(status))}</summary>"
+        f'<summary><span class="badge-words">{escape(label(status))}</span></summary>'
         f'<div class="badge-facts">{"".join(runs)}'
         f"<dl><div><dt>SHA-256 of this file</dt>"
         f"<dd><code>{status.snippet.sha256}</code></dd></div></dl>"

@@ -39,10 +39,11 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     status = site.evidence.status(snippet.name)
     about = f"{snippet.name}, {section.name}" if section.name else snippet.name
     actions = (
-        _copy("block", "Copy block", about),
+        _copy("block", "Copy", about),
         _copy("file", "Copy file", snippet.name),
         _download(site, snippet),
-        f'<a href="{site.base}LICENSE.txt" aria-label="MIT License">MIT</a>',
+        f'<a class="snippet-wide" href="{site.base}LICENSE.txt" '
+        'aria-label="MIT License">MIT</a>',
     )
     return (
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
@@ -217,9 +218,11 @@ def render(site: Site, language: str, body: str, options: Mapping[str, str]) -> 
 
 
 def _name(snippet: Snippet, section: Section) -> str:
-    part = f' <span class="snippet-section">{section.name}</span>'
+    part = f' <span class="snippet-section snippet-wide">{section.name}</span>'
+    folder, _, file = escape(snippet.name).rpartition("/")
     return (
-        f'<span class="snippet-name"><code>{escape(snippet.name)}</code>'
+        f'<span class="snippet-name"><code><span class="snippet-wide">{folder}/</span>'
+        f"{file}</code>"
         f"{part if section.name else ''}</span>"
     )
 
@@ -240,15 +243,17 @@ def _copy(action: str, text: str, about: str) -> str:
 
 def _download(site: Site, snippet: Snippet) -> str:
     """A link to the file, which is a file of the site."""
+    address = site.base + escape(layout.snippet_file(snippet.name))
     return (
-        f'<a download href="{site.base}{escape(layout.snippet_file(snippet.name))}" '
+        f'<a download class="snippet-wide" href="{address}" '
         f'aria-label="Download {escape(snippet.name)}">Download</a>'
     )
 
 
 def _cut(section: Section) -> str:
     """The function of which the section shows a part only, if there is one."""
-    return f"<span>a part of <code>{section.cut}</code></span>" if section.cut else ""
+    words = f'<span class="snippet-wide">a part of <code>{section.cut}</code></span>'
+    return words if section.cut else ""
 
 
 def _lines(count: int) -> str:
