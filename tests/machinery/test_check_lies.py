@@ -150,7 +150,7 @@ PAGES = [
     ("needs a / at its end", '<a href="../../part/page">x</a>'),
     ("2 elements have the id", '## Twofold\n\n<span id="twofold">x</span>'),
     ("no line of code is marked", "- x\n{: data-line='gone' }"),
-    ("does not link its source", '<a class="stated" href="../">7 ms</a>'),
+    (ELEMENT, '<a class="stated" href="../">7 ms</a>'),
     # Commands.
     (COMMAND, "```console\n$ rm -r x\n```"),
     ("typed-in output", "```console\n$ make site\ndone\n```"),
@@ -197,7 +197,8 @@ EDITS = [
     (NOW, BUILT, "snippets/part/one.py", "snippets/part/two.py"),
     (NOW, BUILT, 'cx="5"', 'cx="6"'),
     (KATEX, BUILT, "<mn>2</mn>", "<mn>3</mn>"),
-    ("does not link its source", BUILT, 'title="A datasheet', 'title="Nobody'),
+    (NOW, BUILT, 'title="A datasheet', 'title="Nobody'),
+    (NOW, BUILT, "bibliography/#a-datasheet", "bibliography/#"),
     ("is not of this text", BUILT, 'data-source="', 'data-source="0'),
     (FRAME, BUILT, "</header>", "<p>It never fails</p></header>"),
     (FRAME, BUILT, "</footer>", "<pre>x = 1</pre></footer>"),

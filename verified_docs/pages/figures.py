@@ -14,14 +14,16 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
+from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
+
+from markdown.extensions.toc import slugify
 
 from verified_docs import layout
 from verified_docs.evidence.status import Evidence
 
 NOT_YET = "not yet measured"
-BIBLIOGRAPHY = "reference/bibliography.md"
+BIBLIOGRAPHY = "reference/bibliography"
 TIMES = "\N{MULTIPLICATION SIGN}"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -198,22 +200,30 @@ def _verified(evidence: Evidence, kind: str, file: str, *rest: str) -> tuple[Any
     return facts[rest[0]], not run.fresh
 
 
-def stated(text: str, entries: Mapping[str, str]) -> Element:
+def stated(text: str, entries: Mapping[str, str], base: str) -> str:
     """The link of {stated: figure | source}. Raises FigureError.
 
     `entries` are those of the bibliography: the anchor of each by its title, which the
-    source has to contain.
+    source has to contain. `base` is the way to the root of the site.
     """
     figure, _, source = (part.strip() for part in text.rpartition("|"))
     if not figure or not source:
         raise FigureError("it is written {stated: figure | source}")
     entry = max((e for e in entries if e in source), key=len, default=None)
     if entry is None:
-        raise FigureError(f"{source!r} names no entry of {BIBLIOGRAPHY}")
-    link = Element("a", {"class": "stated", "title": source})
-    link.set("href", f"/{BIBLIOGRAPHY}#{entries[entry]}")
-    link.text = figure
-    return link
+        raise FigureError(f"{source!r} names no entry of {BIBLIOGRAPHY}.md")
+    return (
+        f'<a class="stated" href="{base}{BIBLIOGRAPHY}/#{entries[entry]}" '
+        f'title="{escape(source)}">{escape(figure)}</a>'
+    )
+
+
+def works(docs: Path) -> dict[str, str]:
+    """The anchors of the bibliography's entries, by their titles."""
+    path = docs / f"{BIBLIOGRAPHY}.md"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    titles = re.findall(r"^### (.+?)\s*$", text, re.MULTILINE)
+    return {title: slugify(title, "-") for title in titles}
 
 
 def unmeasured() -> str:

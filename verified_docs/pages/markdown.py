@@ -10,17 +10,15 @@ import os
 import re
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.extensions import Extension
-from markdown.extensions.toc import slugify
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import figures, inputs
+from verified_docs.pages import inputs
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.math import Tex, TexTreeprocessor
 from verified_docs.pages.site import Site
@@ -159,24 +157,15 @@ class Directive(InlineProcessor):
 
     def handleMatch(  # type: ignore[override]
         self, m: re.Match[str], data: str
-    ) -> tuple[str | Element, int, int]:
+    ) -> tuple[str, int, int]:
         """Replace a directive. Raises PageError."""
         kind, text = m[1], m[2].replace(PIPE, "|").strip()
+        self.site.base = base(self.md)
         try:
-            if kind == "stated":
-                return figures.stated(text, self.entries), m.start(0), m.end(0)
             html = inputs.directive(self.site, kind, text)
         except Exception as error:
             raise PageError(f"{{{kind}: {text}}}: {error}") from error
         return self.md.htmlStash.store(html), m.start(0), m.end(0)
-
-    @functools.cached_property
-    def entries(self) -> dict[str, str]:
-        """The anchors of the bibliography's entries, by their titles."""
-        path = self.site.evidence.root / "docs" / figures.BIBLIOGRAPHY
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        titles = re.findall(r"^### (.+?)\s*$", text, re.MULTILINE)
-        return {title: slugify(title, "-") for title in titles}
 
 
 def makeExtension(**options: Any) -> VerifiedDocs:
