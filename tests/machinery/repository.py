@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from markdown import Markdown
+from mkdocs.config import load_config
 
 from verified_docs import layout
 from verified_docs.evidence import records
@@ -26,6 +27,46 @@ FACTS = {
     "date": "2026-01-01",
     "commit": "c0ffee",
 }
+
+# QUOTED is the folder of the GPU that pages quote.
+CONFIG = rf"""site_name: A small site
+site_url: !ENV [SITE_URL, "http://127.0.0.1:8000/"]
+theme:
+  name: material
+  font: false
+nav:
+  - Home: index.md
+  - Page: part/page.md
+  - Bibliography: reference/bibliography.md
+validation:
+  nav: {{omitted_files: ignore, not_found: ignore}}
+  links: {{not_found: ignore, anchors: ignore, unrecognized_links: ignore,
+          absolute_links: relative_to_docs}}
+plugins: [search]
+exclude_docs: __pycache__/
+markdown_extensions:
+  - admonition
+  - attr_list
+  - def_list
+  - footnotes
+  - md_in_html
+  - tables
+  - toc: {{permalink: true}}
+  - pymdownx.details
+  - pymdownx.tabbed: {{alternate_style: true}}
+  - pymdownx.arithmatex: {{generic: true}}
+  - verified_docs.pages.markdown:
+      root: !relative $config_dir
+      gpu: QUOTED
+      katex: {KATEX}
+      tensors:
+        m: {{macro: '\m', tex: m, code: [m_i]}}
+        l: {{macro: '\l', tex: '\ell', code: [l_i]}}
+extra_css: [assets/small.css]
+extra_javascript:
+  - path: assets/small.mjs
+    type: module
+"""
 
 ONLINE = '''"""Online: ω ≤ Ω & <tags>."""
 
@@ -149,36 +190,15 @@ class Repository:
         """What is known of a snippet."""
         return self.evidence().status(name)
 
-    def page(self, text: str, **options: Any) -> str:
-        """The HTML of a page."""
-        tensors = {
-            "m": {"macro": r"\m", "tex": "m", "code": ["m_i"]},
-            "l": {"macro": r"\l", "tex": r"\ell", "code": ["l_i"]},
-        }
-        md = Markdown(
-            extensions=[
-                "admonition",
-                "attr_list",
-                "md_in_html",
-                "tables",
-                "toc",
-                "pymdownx.details",
-                "pymdownx.tabbed",
-                "pymdownx.arithmatex",
-                "verified_docs.pages.markdown",
-            ],
-            extension_configs={
-                "pymdownx.tabbed": {"alternate_style": True},
-                "pymdownx.arithmatex": {"generic": True},
-                "verified_docs.pages.markdown": {
-                    "root": self.root,
-                    "katex": str(KATEX),
-                    "tensors": tensors,
-                    **options,
-                },
-            },
-        )
-        return md.convert(text)
+    def page(self, text: str) -> str:
+        """The HTML of a page. Raises PageError."""
+        config = CONFIG.replace("QUOTED", "''")
+        self.write({"mkdocs.yml": config, "docs/index.md": ""})
+        options = load_config(str(self.root / "mkdocs.yml"))
+        return Markdown(
+            extensions=options.markdown_extensions,
+            extension_configs=options.mdx_configs,
+        ).convert(text)
 
 
 def blocks(page: str) -> list[str]:

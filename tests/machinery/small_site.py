@@ -7,7 +7,7 @@ from pathlib import Path
 from mkdocs.commands.build import build as mkdocs_build
 from mkdocs.config import load_config
 
-from tests.machinery.repository import KATEX, Repository
+from tests.machinery.repository import CONFIG, Repository
 from verified_docs.check import Finding, findings
 from verified_docs.code import archive
 from verified_docs.pages import policy
@@ -16,43 +16,6 @@ PAGE = "docs/part/page.md"
 SNIPPET = "snippets/part/one.py"
 RECORD = "records/test-gpu/verification.json"
 BENCHMARK = "records/test-gpu/part.json"
-
-CONFIG = f"""\
-site_name: A small site
-site_url: !ENV [SITE_URL, "http://127.0.0.1:8000/"]
-theme:
-  name: material
-  font: false
-nav:
-  - Home: index.md
-  - Page: part/page.md
-  - Bibliography: reference/bibliography.md
-validation:
-  nav: {{omitted_files: ignore, not_found: ignore}}
-  links: {{not_found: ignore, anchors: ignore, unrecognized_links: ignore,
-          absolute_links: relative_to_docs}}
-plugins: [search]
-exclude_docs: __pycache__/
-markdown_extensions:
-  - admonition
-  - attr_list
-  - def_list
-  - footnotes
-  - md_in_html
-  - tables
-  - toc: {{permalink: true}}
-  - pymdownx.details
-  - pymdownx.tabbed: {{alternate_style: true}}
-  - pymdownx.arithmatex: {{generic: true}}
-  - verified_docs.pages.markdown:
-      root: !relative $config_dir
-      gpu: test-gpu
-      katex: {KATEX}
-extra_css: [assets/small.css]
-extra_javascript:
-  - path: assets/small.mjs
-    type: module
-"""
 
 ONE = '''\
 """The first rung."""
@@ -97,16 +60,6 @@ TEST = '''\
 def test_double():
     assert True
 '''
-
-INDEX = """\
----
-description: The home of the small site.
----
-
-# Home
-
-Start at [the page](part/page.md#the-first-rung).
-"""
 
 TEXT = r"""---
 description: A page with one of everything.
@@ -181,18 +134,6 @@ dot.svg
 Back [home](../index.md).
 """
 
-BIBLIOGRAPHY = """\
----
-description: What is cited.
----
-
-# Bibliography
-
-### A datasheet
-
-Of a GPU.
-"""
-
 SVG = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10">
 <title>A dot</title><desc>A dot in the middle.</desc>
@@ -201,12 +142,12 @@ SVG = """\
 """
 
 FILES = {
-    "mkdocs.yml": CONFIG,
+    "mkdocs.yml": CONFIG.replace("QUOTED", "test-gpu"),
     "README.md": "Run it:\n\n```console\n$ make site   # build it\n```\n",
     "LICENSE": "MIT License\n",
-    "docs/index.md": INDEX,
+    "docs/index.md": "# Home\n\nStart at [the page](part/page.md#the-first-rung).\n",
     PAGE: TEXT,
-    "docs/reference/bibliography.md": BIBLIOGRAPHY,
+    "docs/reference/bibliography.md": "# Bibliography\n\n### A datasheet\n",
     "docs/assets/dot.svg": SVG,
     "docs/assets/small.css": "body { margin: 0 }\n",
     "docs/assets/small.mjs": "export default 1;\n",

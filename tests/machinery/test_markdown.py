@@ -9,6 +9,7 @@ import pytest
 from tests.machinery.repository import H200, L4, ONLINE, Repository, blocks
 from verified_docs.code import snippets
 from verified_docs.pages.errors import PageError
+from verified_docs.pages.markdown import tensors
 
 INCLUDE = '```python\n--8<-- "softmax/online.py:kernel"\n```'
 
@@ -229,6 +230,6 @@ def test_a_syntax_error_stops_the_build_with_its_line(repository):
         repository.page(INCLUDE)
 
 
-def test_an_identifier_is_of_one_tensor(repository):
+def test_an_identifier_is_of_one_tensor():
     with pytest.raises(ValueError, match="'a' is of two tensors"):
-        repository.page("", tensors={"q": {"code": ["a"]}, "k": {"code": ["a"]}})
+        tensors({"q": {"code": ["a"]}, "k": {"code": ["a"]}})

@@ -24,39 +24,19 @@ NOTES = (
     "abstract|bug|danger|example|failure|info|note|question|quote|success|tip|warning"
 )
 # The elements that Markdown writes, and the attributes of each.
-ELEMENTS = {
+PLAIN = (
+    "article blockquote code dd dl dt em h1 h2 h3 h4 hr li p span strong sub "
+    "summary sup table tbody thead tr ul"
+)
+ELEMENTS = dict.fromkeys(PLAIN.split(), "") | {
     "a": "href|title",
-    "article": "",
-    "blockquote": "",
-    "code": "",
-    "dd": "",
     "details": "open",
     "div": "style|data-search-exclude|data-tabs",
-    "dl": "",
-    "dt": "",
-    "em": "",
-    "h1": "",
-    "h2": "",
-    "h3": "",
-    "h4": "",
-    "hr": "",
     "input": "checked|name|type",
     "label": "for",
-    "li": "",
     "ol": "start",
-    "p": "",
-    "span": "",
-    "strong": "",
-    "sub": "",
-    "summary": "",
-    "sup": "",
-    "table": "",
-    "tbody": "",
     "td": "style",
     "th": "style",
-    "thead": "",
-    "tr": "",
-    "ul": "",
     "var": "data-search-exclude",
 }
 COMMON = "class|data-line|id"
