@@ -173,7 +173,7 @@ def test_no_header_of_a_table_is_empty(repository):
     assert "<thead>" not in none
     assert none.count("<td>") == 3
     some = repository.page(f"| | $x$ | $x$ and *y* |\n{rule}")
-    assert re.findall(r"<t[hd]>(?=(.?))", some)[:3] == ["<", "\N{WORD JOINER}", "<"]
+    assert re.findall(r"<t[hd]>(?=(.?))", some)[:3] == ["<", "\u2060", "\u2060"]
     assert some.count("<th>") == 2
 
 
