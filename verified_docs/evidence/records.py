@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -173,10 +174,7 @@ def merge(
     They replace those with the same versions. What is of no snippet any more goes, and
     so does a run without entries.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+    with alone(path.parent):
         record = load(path)
         record.runs.update(runs)
         for name, entry in entries.items():
@@ -184,14 +182,22 @@ def merge(
             record.snippets.setdefault(name, {})[key] = entry
         for name in record.snippets.keys() - layout.names(root):
             del record.snippets[name]
-        used = {
-            each.run for found in record.snippets.values() for each in found.values()
-        }
+        used = {e.run for found in record.snippets.values() for e in found.values()}
         for run in record.runs.keys() - used:
             del record.runs[run]
         save(record)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let no other process write into a folder of records meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
     finally:
-        os.close(folder)
+        os.close(handle)
 
 
 def save(record: Verification) -> None:
