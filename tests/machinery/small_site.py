@@ -7,7 +7,7 @@ from pathlib import Path
 from mkdocs.commands.build import build as mkdocs_build
 from mkdocs.config import load_config
 
-from tests.machinery.repository import CONFIG, Repository
+from tests.machinery.repository import CONFIG, ONLINE, THREE_PASS, Repository
 from verified_docs.check import Finding, findings
 from verified_docs.code import archive
 from verified_docs.pages import policy
@@ -17,47 +17,11 @@ SNIPPET = "snippets/part/one.py"
 RECORD = "records/test-gpu/verification.json"
 BENCHMARK = "records/test-gpu/part.json"
 
-ONE = '''\
-"""The first rung."""
-
-import sys
-
-
-# --8<-- [start:kernel]
-def double(x: float) -> float:
-    """Twice x: «zweimal» x."""
-    # --8<-- [line:add]
-    total = x + x
-    return total
-
-
-# --8<-- [end:kernel]
-
-
-# --8<-- [start:demo]
-if __name__ == "__main__":
-    print("twice 2 is", double(2), file=sys.stdout)
-# --8<-- [end:demo]
-'''
-
-TWO = '''\
-"""The second rung."""
-
-
-# --8<-- [start:kernel]
-def double(x: float) -> float:
-    """Twice x: «zweimal» x."""
-    return 2 * x
-
-
-# --8<-- [end:kernel]
-'''
-
 TEST = '''\
 """Tests of the mirrored snippet."""
 
 
-def test_double():
+def test_kernel():
     assert True
 '''
 
@@ -77,7 +41,7 @@ $$
 
 1. Take x.
 2. Add it to itself.
-{: data-line="add" }
+{: data-line="rescale" }
 
 ```python
 --8<-- "part/one.py:kernel"
@@ -190,8 +154,8 @@ def make(root: Path) -> SmallSite:
     """The sound site, built."""
     site = SmallSite(root, "part")
     site.write(FILES)
-    site.snippet("part/one.py", ONE, TEST)
-    site.snippet("part/two.py", TWO, TEST)
+    site.snippet("part/one.py", ONLINE, TEST)
+    site.snippet("part/two.py", THREE_PASS, TEST)
     for name in ("snippets", "records"):
         (root / "docs" / name).symlink_to(f"../{name}")
     (root / "docs/LICENSE.txt").symlink_to("../LICENSE")

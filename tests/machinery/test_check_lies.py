@@ -183,7 +183,7 @@ def test_no_other_page_is_blamed(lying):
 BUILT = "site/part/page/index.html"
 # Edits of the built site: (reason, file, old text, new text).
 EDITS = [
-    (NOW, BUILT, "zweimal", "dreimal"),
+    (NOW, BUILT, "quoted", "marked"),
     (NOW, BUILT, "</code></pre>", "\n</code></pre>"),
     (NOW, BUILT, "</code></pre>", "</code></pre><pre>x = 1</pre>"),
     (NOW, BUILT, "<ins>+", "<ins>#"),
@@ -215,7 +215,7 @@ EDITS = [
     ("the policy does not know", BUILT, "</head>", "<script>x()</script></head>"),
     ("comes before the policy", BUILT, "<meta charset", "<link><meta charset"),
     ("it is of neither docs", "site/assets/small.css", "body", "p"),
-    ("it is of neither docs", "site/snippets/part/one.py", "x + x", "x * x"),
+    ("it is of neither docs", "site/snippets/part/one.py", "-m_i", "+m_i"),
     ("it is of neither docs", f"site/{BENCHMARK}", "4", "5"),
 ]  # fmt: skip
 

@@ -25,7 +25,7 @@ DRAWN = '\n<text>3 ms</text>\n<text>$x^2$</text>\n<text font-family="x">x</text>
 BUILT = [
     (
         [[PAGE, '"part/one.py:demo"', '"part/two.py"']],
-        [f"{SNIPPET}:17: no page shows the section 'demo' [FAULT]"],
+        [f"{SNIPPET}:18: no page shows the section 'demo' [FAULT]"],
     ),
     (
         [[PAGE, "kernel=part/two.py n=4", "kernel=part/one.py"]],
@@ -48,7 +48,7 @@ BUILT = [
         ],
     ),
     (
-        [[TWO, '"""The second', '"""This second']],
+        [[TWO, '"""Three', '"""3']],
         [
             f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale",
             f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [REC",
@@ -60,9 +60,9 @@ BUILT = [
 # The same, and some of what it says without another build.
 CHANGED = [
     (["benchmarks/part.py", '"one", ', ""], f"{SNIPPET}:1: no benchmark knows it [WAR"),
-    ([SNIPPET, "x: float)", "x: float"], f"{SNIPPET}:7: syntax error: invalid syntax"),
-    ([SNIPPET, "x + x", "2 * x"], "not the section in its file [FAULT]"),
-    ([SNIPPET, "x + x", "2 * x"], "what its files say now: it has '- total = x + x',"),
+    ([SNIPPET, "l_i):", "l_i:"], f"{SNIPPET}:7: syntax error: '(' was never closed"),
+    ([SNIPPET, "-m_i", "+m_i"], "not the section in its file [FAULT]"),
+    ([SNIPPET, "-m_i", "+m_i"], "what its files say now: it has '- -m_i,',"),
     ([BENCHMARK, "1.5e-06", "2.5e-06"], "now: it has '1.50 µs', not '2.50 µs' [FAULT]"),
     ([RECORD, '"cases": 12', '"cases": 0'], f"{RECORD}:1: /snippets/part/one.py/"),
     ([RECORD, '"part/one.py"', "part"], f"{RECORD}:14: not JSON, perhaps cut short"),
@@ -127,8 +127,9 @@ def test_files_that_lack_each_other(site):
 
 
 def test_an_inner_section_is_on_the_page_of_the_outer_one(site):
-    marked = "    # --8<-- [start:inner]\n    return total\n    # --8<-- [end:inner]"
-    site.edit(SNIPPET, "    return total", marked)
+    line = "        -m_i,\n    )\n"
+    marked = f"{line}    # --8<-- [start:inner]\n    X = 1\n    # --8<-- [end:inner]\n"
+    site.edit(SNIPPET, line, marked)
     site.record()
     site.build()
     assert told(site) == []
