@@ -21,6 +21,7 @@ UNRENDERED = "left unrendered"
 UNSEEN = "characters that nobody sees"
 FRAME = "outside the article"
 ABROAD = "is neither of this site nor of"
+POLICY = "its Content-Security-Policy is not of this page"
 COMMAND = "which README does not list"
 
 MADE = "data-made='{}'"
@@ -208,12 +209,13 @@ EDITS = [
     (FRAME, BUILT, '<nav class="md-nav', '<nav aria-label="It never fails" class="'),
     (FRAME, "site/404.html", "404 - Not found", "It never fails"),
     ("its page does not show", "site/search/search_index.json", "It doubles", "x = 1"),
-    ("it has 0 Content-Security", BUILT, '"Content-Security-Policy"', '"x"'),
-    ("its policy allows", BUILT, "default-src 'none'", "default-src h.example"),
-    ("its policy allows", BUILT, "script-src 'self'", "script-src 'unsafe-inline'"),
-    ("its policy lacks", BUILT, "base-uri 'none'; ", ""),
-    ("the policy does not know", BUILT, "</head>", "<script>x()</script></head>"),
-    ("comes before the policy", BUILT, "<meta charset", "<link><meta charset"),
+    (POLICY, BUILT, '"Content-Security-Policy"', '"x"'),
+    (POLICY, BUILT, "default-src 'none'", "default-src h.example"),
+    (POLICY, BUILT, "script-src 'self'", "script-src 'unsafe-inline'"),
+    (POLICY, BUILT, "base-uri 'none'; ", ""),
+    (POLICY, BUILT, "<head>", "<head><script>x()</script>"),
+    (POLICY, BUILT, "</head>", "<script>x()</script></head>"),
+    (POLICY, BUILT, "<meta charset", "<link><meta charset"),
     ("it is of neither docs", "site/assets/small.css", "body", "p"),
     ("it is of neither docs", "site/snippets/part/one.py", "-m_i", "+m_i"),
     ("it is of neither docs", f"site/{BENCHMARK}", "4", "5"),

@@ -12,11 +12,21 @@ import pytest
 from tests.machinery.repository import ONLINE
 from verified_docs.code import archive
 from verified_docs.pages import hooks
-from verified_docs.pages.policy import apply
+from verified_docs.pages.policy import RULES, apply
 
-PAGE = """<html><head><meta charset="utf-8"><script>theme()</script></head><body>
+HARMLESS = "'self'", "'none'", "data:"
+PAGE = """<!doctype html>
+<html><head><meta charset="utf-8"><script>theme()</script></head><body>
 <script src="theme.js"></script><article><script>author()</script></article>
 <script>theme()</script><script type="application/json">{}</script></body></html>"""
+
+
+def test_nothing_comes_from_elsewhere_and_no_script_of_a_page_runs():
+    rules = {name: values for name, *values in map(str.split, RULES.split(";"))}
+    assert {"default-src", "base-uri", "form-action"} <= rules.keys()
+    assert rules["script-src"] == ["'self'"]
+    assert rules.pop("style-src") == ["'self'", "'unsafe-inline'"]  # KaTeX's are.
+    assert {v for values in rules.values() for v in values} <= {*HARMLESS}
 
 
 def digest(script: str) -> str:
