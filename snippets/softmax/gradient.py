@@ -73,14 +73,18 @@ def backward_kernel(
     products = tl.zeros((BLOCK_ROWS, BLOCK_COLS), COMPUTE)
     kept = ()
     # The first tiles stay in registers, and leave the L1 cache to the others.
+    ONCE: tl.constexpr = KEPT if TILES > 1 else 0
     for tile in tl.static_range(TILES):
-        ONCE: tl.constexpr = (tile < KEPT) & (TILES > 1)
-        POLICY: tl.constexpr = "evict_first" if ONCE else "evict_last"
         offs = offs_c + tile * BLOCK_COLS
         mask = (offs_r < rows) & (offs < cols)
-        dy_ptrs = dy_ptr + offs * stride_dyc
-        y = tl.load(y_ptr + offs, mask, other=0.0, eviction_policy=POLICY)
-        dy = tl.load(dy_ptrs, mask, other=0.0, eviction_policy=POLICY)
+        y = tl.load(
+            y_ptr + offs, mask, other=0.0,
+            eviction_policy="evict_first" if tile < ONCE else "evict_last",
+        )  # fmt: skip
+        dy = tl.load(
+            dy_ptr + offs * stride_dyc, mask, other=0.0,
+            eviction_policy="evict_first" if tile < ONCE else "evict_last",
+        )  # fmt: skip
         products += y.to(COMPUTE) * dy.to(COMPUTE)
         if tile < KEPT:
             kept += (y, dy)

@@ -193,7 +193,7 @@ class Repository:
     def page(self, text: str) -> str:
         """The HTML of a page. Raises PageError."""
         config = CONFIG.replace("QUOTED", "''")
-        self.write({"mkdocs.yml": config, "docs/index.md": ""})
+        self.write({"mkdocs.yml": config, "docs/new.md": ""})
         options = load_config(str(self.root / "mkdocs.yml"))
         return Markdown(
             extensions=options.markdown_extensions,

@@ -22,6 +22,15 @@ TEST = """from snippets.one import old
 class TestOld:
     pass
 """
+SHOWN = """\
+```svg
+diagrams/one/old.svg
+```
+
+```python
+--8<-- "one/old.py:kernel"
+```
+"""
 MUTANTS = '"""Bugs that the tests of snippets/one/old.py must catch."""\n'
 
 
@@ -29,7 +38,8 @@ MUTANTS = '"""Bugs that the tests of snippets/one/old.py must catch."""\n'
 def root(tmp_path: Path) -> Path:
     repository = Repository(tmp_path, "one")
     repository.snippet("one/old.py", SNIPPET, TEST)
-    repository.write({"mkdocs.yml": CONFIG, "tests/mutants/one/old.py": MUTANTS})
+    more = {"tests/mutants/one/old.py": MUTANTS, "docs/one/old.md": SHOWN}
+    repository.write({"mkdocs.yml": CONFIG, **more})
     return tmp_path
 
 
@@ -50,6 +60,7 @@ def test_a_rung_begins_as_a_copy(root):
     page = (root / written[3]).read_text()
     assert '--8<-- "one/brand_new.py:kernel"' in page
     assert '--8<-- "one/brand_new.py:launch"' in page
+    assert "```svg\ndiagrams/one/old.svg\n```\n\n## The kernel" in page
     line = "      - Brand new: one/brand-new.md\n"
     added = CONFIG.replace("late.ipynb\n", f"late.ipynb\n{line}")
     assert (root / "mkdocs.yml").read_text() == added

@@ -492,17 +492,6 @@ def test_the_interpreter_records_in_the_cache(interpreted):
     assert interpreted.state() == ("interpreter", [])
 
 
-def test_workers_agree_on_the_order_of_cases_from_a_set(interpreted):
-    # As of a set of dtypes, whose hashes are their addresses.
-    names = "'abcdefghi'[:: 1 if os.environ['PYTEST_XDIST_WORKER'] == 'gw0' else -1]"
-    case = f'@pytest.mark.parametrize("case", {names})\n'
-    interpreted.edit(
-        TEST_A, "class", f"{case}def test_each(case):\n    assert case\n\nclass"
-    )
-    told = interpreted.pytest("tests", "-p", "xdist", "-n", "2")
-    assert told.ret == pytest.ExitCode.OK
-
-
 def test_under_xdist_the_record_is_the_same(interpreted):
     interpreted.edit(TEST_B, "VALUE == 1", "VALUE == 2")
     interpreted.pytest("tests", "-p", "xdist", "-n", "2")

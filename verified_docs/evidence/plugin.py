@@ -127,16 +127,8 @@ class Judge:
             report.result.append(made)
         return report
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
-        """Refuse what contradicts a snippet's name.
-
-        The workers of xdist must agree on an order, though cases may come from a set.
-        """
-        if hasattr(config, "workerinput"):
-            items.sort(key=lambda item: item.nodeid)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Refuse what contradicts a snippet's name."""
         for item in items:
             snippet = self.tested.get(item.nodeid.split("::")[0], "wrong_")
             claimed = item.get_closest_marker("leaves_tensors")

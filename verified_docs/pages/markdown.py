@@ -59,6 +59,7 @@ class VerifiedDocs(Extension):
         }
         name = "pymdownx.superfences"
         md.registerExtensions([name], {name: {"custom_fences": [fence]}})
+        md.block_level_elements.append("verified-replay")
         self.tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
         md.preprocessors.register(Lines(md), "verified-lines", 24)
