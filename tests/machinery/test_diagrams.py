@@ -31,18 +31,14 @@ def figure(tmp_path: Path, text: str = SVG, prefix: str = "diagram-1-") -> ET.El
 
 def test_a_diagram_is_named_and_described(tmp_path):
     svg = figure(tmp_path).find(".//svg")
-    assert svg is not None
     assert svg.get("role") == "img"
     assert svg.get("aria-labelledby") == "diagram-1-title diagram-1-desc"
-    title = svg.find("title[@id='diagram-1-title']")
-    assert title is not None
-    assert title.text == "Ω & π"
+    assert svg.find("title[@id='diagram-1-title']").text == "Ω & π"
     assert svg.find("desc[@id='diagram-1-desc']") is not None
 
 
 def test_ids_and_references_move_together(tmp_path):
     svg = figure(tmp_path, prefix="p-").find(".//svg")
-    assert svg is not None
     ids = {element.get("id") for element in svg.iter() if element.get("id")}
     assert ids == {"p-a", "p-b", "p-title", "p-desc"}
     uses = svg.findall("use")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machinery.repository import Repository
 from tests.mutants import Mutant
 from tests.mutants.judge import judge
 from tests.mutants.server import Server
@@ -65,10 +66,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(folder: Path) -> Path:
     shutil.rmtree(folder)
-    for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("\n        ", "\n").lstrip("\n"))
+    files = {
+        n: text.replace("\n        ", "\n").lstrip("\n") for n, text in FILES.items()
+    }
+    Repository(folder).write(files)
     return folder
 
 
@@ -82,11 +83,6 @@ def judged(root: Path, server: Server, *mutants: Mutant, hint: str = "") -> list
     """What is wrong with the mutants, or else the tests that caught them."""
     caught, faults = judge(root, SNIPPET, dict.fromkeys(mutants, hint), server.run)
     return faults or list(caught.values())
-
-
-def change(root: Path, name: str, old: str, new: str) -> None:
-    path = root / name
-    path.write_text(path.read_text().replace(old, new))
 
 
 def test_each_bug_that_the_tests_see_is_caught_and_no_file_changes(root, server):
@@ -120,7 +116,7 @@ def test_a_mutant_that_does_not_compile_counts_if_said_or_if_another_test_sees_i
     first = (
         "def test_refuses():\n    if double.double(3) != 6: raise InterpreterError\n"
     )
-    change(root, TEST, "def test_of", f"{first}\ndef test_of")
+    Repository(root).edit(TEST, "def test_of", f"{first}\ndef test_of")
     assert judged(root, server, BUG) == ["test_of_three"]
 
 
@@ -132,7 +128,7 @@ def test_a_mutant_that_never_ends_is_killed(root, tmp_path):
 
 
 def test_a_test_that_fails_anyway_catches_nothing(root, server):
-    change(root, TEST, "== 6", "== 7")
+    Repository(root).edit(TEST, "== 6", "== 7")
     (fault,) = judged(root, server, BUG)
     assert "test_of_three fails without any mutant" in fault
     assert "found == 7" in fault
@@ -147,7 +143,7 @@ def test_fixtures_that_cannot_be_imported_catch_nothing(root, tmp_path):
 
 def test_what_caught_it_before_is_tried_first(root, server):
     more = "def test_of_two():\n    assert double.double(2) == 4\n"
-    change(root, TEST, "def test_of", f"{more}\ndef test_of")
+    Repository(root).edit(TEST, "def test_of", f"{more}\ndef test_of")
     for hint in ("test_of_three", "test_of_two"):
         assert judged(root, server, BUG, hint=hint) == [hint]
     assert judged(root, server, BUG, hint="test_that_is_gone") == ["test_of_two"]
@@ -193,7 +189,7 @@ def test_a_verdict_is_of_one_mutant(root):
 
 def test_what_changed_while_it_was_judged_is_not_recorded(root):
     verdicts = Verdicts(root, SNIPPET)
-    change(root, TEST, "== 6", "== 7")
+    Repository(root).edit(TEST, "== 6", "== 7")
     verdicts.save({BUG: "test_of_three"})
     assert not (root / RECORD).exists()
 

@@ -234,14 +234,8 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "proof": (proof, ()),
     "console": (console, ()),
 }
-WRITTEN = {
-    "python",
-    "svg",
-    "replay",
-    "plot",
-    "measurements",
-    "console",
-}  # They have a body.
+# Those that have a body; of the others it is computed.
+WRITTEN = {"python", "svg", "replay", "plot", "measurements", "console"}
 
 
 def render(site: Site, language: str, body: str, options: Mapping[str, str]) -> str:
