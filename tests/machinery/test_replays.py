@@ -218,7 +218,8 @@ def test_a_page_has_the_element_and_the_key_frames(site):
             "there is no run 'second'; the runs are: first",
         ),
         (f"replay: {ONE}\nspeed: 2", "there is no option 'speed'"),
-        ("run: first", "a YAML mapping with replay"),
+        ("run: first", "it needs the option 'replay'"),
+        ("- a", "a YAML mapping with replay"),
         ("a: [", "is not YAML"),
     ],
 )

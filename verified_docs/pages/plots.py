@@ -32,12 +32,12 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise FigureError(f"its body is not YAML: {error}") from None
     if not isinstance(options, dict):
-        raise FigureError("its body is a YAML mapping, such as record: softmax")
+        raise FigureError(f"its body is a YAML mapping with {required[0]}")
     for key in options:
         if key not in allowed:
             known = ", ".join(sorted(allowed))
             raise FigureError(f"there is no option {key!r}; the options are: {known}")
-    for key in ("record", *required):
+    for key in required:
         if not isinstance(options.get(key), str):
             raise FigureError(f"it needs the option {key!r}")
     return options
@@ -102,7 +102,7 @@ def table(evidence: Evidence, body: str) -> str:
 
     With the option `bare: true` the cells are without their unit: the title has it.
     """
-    options = parse(body, TABLE, "rows", "columns", "value")
+    options = parse(body, TABLE, "record", "rows", "columns", "value")
     form = unit(options["value"], str(options.get("format", "")))
     title = str(options.get("title", ""))
     if options.get("bare") and form == "bytes":
@@ -122,7 +122,7 @@ def table(evidence: Evidence, body: str) -> str:
 
 def plot(evidence: Evidence, body: str, prefix: str) -> str:
     """The fence ```plot, its ids starting with `prefix`. Raises FigureError."""
-    options = parse(body, PLOT, "x", "y", "series", "title")
+    options = parse(body, PLOT, "record", "x", "y", "series", "title")
     form = unit(options["y"], str(options.get("format", "")))
     title = options["title"]
     try:
