@@ -50,6 +50,7 @@ FOREIGN = [
     "A\n\n    x = 1\n",
     "- item\n\n        x = 1",
     '<font face="monospace">x = 1</font>',
+    '<div style="white-space: pre">x = 1</div>',
     'Fast\n{: style="font-family: monospace" }',
     "<style>.badge summary::after { content: '9 ms' }</style>",
     '<iframe srcdoc="<pre>x = 1</pre>"></iframe>',
