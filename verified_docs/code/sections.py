@@ -225,30 +225,28 @@ def _spans(markers: list[Marker]) -> dict[str, tuple[int, int]]:
     stack: list[str] = []
     for marker in markers:
         number, kind, name = marker.line, marker.kind, marker.name
-        if kind == "line":
-            if name in named:
-                reason = f"line {name!r} is already marked at line {named[name]}"
-                raise Refused(number, reason)
-            named[name] = number
-        elif kind == "start":
-            if name in starts:
-                reason = f"section {name!r} already starts at line {starts[name]}"
-                raise Refused(number, reason)
-            starts[name] = number
-            stack.append(name)
-        elif not stack or name not in stack:
-            reason = f"[end:{name}] ends no open section"
-            if stack:
-                reason += f"; the open one is {stack[-1]!r}"
-            raise Refused(number, reason)
-        elif name != stack[-1]:
-            raise Refused(
-                number,
-                f"section {name!r} ends inside {stack[-1]!r}, which started at line "
-                f"{starts[stack[-1]]}: sections may nest but not cross",
-            )
-        else:
+        if kind == "end":
+            if name not in stack:
+                known = f"; the open one is {stack[-1]!r}" if stack else ""
+                raise Refused(number, f"[end:{name}] ends no open section{known}")
+            if name != stack[-1]:
+                around = f"{stack[-1]!r}, which started at line {starts[stack[-1]]}"
+                reason = "sections may nest but not cross"
+                raise Refused(
+                    number, f"section {name!r} ends inside {around}: {reason}"
+                )
             ends[stack.pop()] = number
+            continue
+        known_at, what = (
+            (named, f"line {name!r} is already marked")
+            if kind == "line"
+            else (starts, f"section {name!r} already starts")
+        )
+        if name in known_at:
+            raise Refused(number, f"{what} at line {known_at[name]}")
+        known_at[name] = number
+        if kind == "start":
+            stack.append(name)
     if stack:
         name = stack[-1]
         raise Refused(starts[name], f"section {name!r} has no [end:{name}] after it")
