@@ -21,32 +21,14 @@ def set_blocks(named_args):
 CONFIGS = [
     triton.Config({"BLOCK_M": m, "BLOCK_N": n}, warps, stages, pre_hook=set_blocks)
     for m, n, warps, stages in [
-        (32, 32, 4, 1), (64, 32, 4, 2), (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2),
+        (32, 32, 4, 1), (64, 64, 4, 2), (64, 64, 4, 3), (64, 128, 4, 2),
         (128, 32, 8, 3), (128, 64, 4, 2), (128, 64, 8, 2), (128, 64, 8, 3),
-        (128, 128, 8, 2),
     ]
 ]  # fmt: skip
-# For 16 bits, without waiting for the autotuner.
-TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3}
-
-
-def fitting(configs, named_args, **kwargs):
-    """The configurations whose tiles of q, k and v fit into shared memory."""
-    q = named_args["q_desc"].base
-    if q.dtype == torch.float32:  # exact products of large tiles compile for minutes
-        return configs[:1]
-    room = torch.cuda.get_device_properties(q.device).shared_memory_per_block_optin
-    row = kwargs["BLOCK_D"] * q.element_size()
-    return [
-        c
-        for c in configs
-        if row * (c.kwargs["BLOCK_M"] + 2 * c.kwargs["BLOCK_N"] * c.num_stages) <= room
-    ]
+TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3}  # untuned
 
 
 # --8<-- [end:configs]
-
-
 # --8<-- [start:kernel]
 # --8<-- [start:loop]
 @triton.jit
@@ -55,7 +37,6 @@ def attend(
     seq_q, seq_k, first, last, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
     INPUT_PRECISION: tl.constexpr, CAUSAL: tl.constexpr, ON_BAND: tl.constexpr,
 ):  # fmt: skip
-    """The state m_i, l_i, acc after the keys from `first` to `last`."""
     for start_n in range(first, last, BLOCK_N):
         # --8<-- [line:load_kv]
         k = k_desc.load([batch, kv_head, start_n, 0]).reshape(BLOCK_N, BLOCK_D)
@@ -83,19 +64,13 @@ def attend(
 
 
 # --8<-- [end:loop]
-
-
-@triton.autotune(
-    configs=CONFIGS,
-    key=["BLOCK_D", "CAUSAL", "ITEMSIZE", "length"],
-    prune_configs_by={"early_config_prune": fitting},
-)
+@triton.autotune(CONFIGS, key=["BLOCK_D", "CAUSAL", "length"])
 @triton.jit
 def attention_kernel(
     q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2,
     heads, group, seq_q: tl.int32, seq_k: tl.int32, length,
     BLOCK_D: tl.constexpr, INPUT_PRECISION: tl.constexpr, CAUSAL: tl.constexpr,
-    ITEMSIZE: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:offsets]
     # Which batch and head. Descriptors compute addresses in 64 bits by themselves.
@@ -144,44 +119,36 @@ def attention_kernel(
 
 
 # --8<-- [end:kernel]
-
-
 # --8<-- [start:checks]
 def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     """Raise a ValueError that names the tensor that the kernel cannot take."""
+    if q.dtype not in (torch.float16, torch.bfloat16, torch.float32):
+        raise ValueError(f"q is {q.dtype}; it must be float16, bfloat16 or float32")
+    right = f"{q.dtype} of 4 dimensions on {q.device}"
     for name, x in (("q", q), ("k", k), ("v", v)):
-        if x.ndim != 4:
-            raise ValueError(f"{name} has {x.ndim} dimensions; it must have 4")
-        if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(f"{name} is {x.dtype}; it must be float16/32 or bfloat16")
-        if (x.dtype, x.device) != (q.dtype, q.device):
-            as_q = f"{q.dtype} on {q.device}, as q"
-            raise ValueError(f"{name} is {x.dtype} on {x.device}; it must be {as_q}")
+        got = f"{x.dtype} of {x.ndim} dimensions on {x.device}"
+        if got != right:
+            raise ValueError(f"{name} is {got}; it must be {right}")
         if torch.is_grad_enabled() and x.requires_grad:
-            lost = "requires a gradient, which this forward pass would lose"
-            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
+            raise ValueError(f"{name} requires a gradient; detach it or use no_grad")
     batch, heads, _, head_dim = q.shape
     if not 1 <= head_dim <= 256 or head_dim * q.element_size() % 16:
         right = "up to 256, in rows of a multiple of 16 bytes"
         raise ValueError(f"q has head_dim {head_dim}; it must be {right}")
-    if k.shape[0] != batch:
-        raise ValueError(f"k has batch {k.shape[0]}; it must be q's {batch}")
-    if heads and (k.shape[1] == 0 or heads % k.shape[1]):
-        raise ValueError(f"k has {k.shape[1]} heads; it must divide q's {heads}")
-    if k.shape[3] != head_dim:
-        raise ValueError(f"k has head_dim {k.shape[3]}; it must be q's {head_dim}")
+    uneven = heads and (k.shape[1] == 0 or heads % k.shape[1])
+    if k.shape[0] != batch or uneven or k.shape[3] != head_dim:
+        right = f"[{batch}, a divisor of {heads}, any, {head_dim}]"
+        raise ValueError(f"k has shape {list(k.shape)}; it must be {right}")
     if v.shape != k.shape:
         raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
     for name, x in (("q", q), ("k", k), ("v", v)):
-        outer = [stride * x.element_size() for stride in x.stride()[:3]]
+        outer = (stride * x.element_size() for stride in x.stride()[:3])
         if x.stride(3) != 1 or any(n % 16 for n in (x.data_ptr(), *outer)):
             right = "1 at the end, the others and the address multiples of 16 bytes"
             raise ValueError(f"{name} has strides {x.stride()}; it must have {right}")
 
 
 # --8<-- [end:checks]
-
-
 # --8<-- [start:launch]
 # --8<-- [start:signature]
 def attention(
@@ -192,27 +159,20 @@ def attention(
     """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
 
     Args:
-        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32; head_dim up to
-            256. The last stride is 1; rows, other strides and the address are multiples
-            of 16 bytes.
-        k: [batch, kv_heads, seq_k, head_dim], dtype, device and strides as q.
+        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, head_dim up to
+            256. The last stride is 1; rows, strides, address are multiples of 16 bytes.
+        k, v: [batch, kv_heads, seq_k, head_dim], dtype, device and strides as q.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
-        v: shape of k, and the rest as k.
         causal: query i sees key j only if j <= i + seq_k - seq_q.
-        scale: what the scores are multiplied by, positive; head_dim ** -0.5 if None.
-            The scores, so multiplied, must stay below 2^23 in size.
-        input_precision: of float32 products: "ieee", or "tf32" (10 bits of fraction).
-        tile: such as TILE; if None, the autotuner times all CONFIGS, which takes
-            seconds, and which torch.compile refuses because of the pre_hook.
+        scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
+        input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
+        tile: such as TILE; if None, all CONFIGS are timed, which torch.compile refuses.
 
     Returns:
-        o: shape, dtype and layout of q.
-        lse: [batch, heads, seq_q], float32, natural logarithm.
-        A row without keys, or whose scores are all -inf, has o = 0 and lse = -inf.
+        o: as q, in its layout. lse: [batch, heads, seq_q], float32, natural logarithm.
+        A row that sees no key, or only scores of -inf, has o = 0 and lse = -inf.
 
-    Raises:
-        ValueError: an argument is not one of the above, or requires a gradient.
-
+    Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
     # --8<-- [end:signature]
@@ -225,41 +185,34 @@ def attention(
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0 or seq_k == 0:  # a descriptor cannot be of an empty tensor
         return o.zero_(), lse.fill_(-math.inf)
-    descriptors = {
-        f"{name}_desc": TensorDescriptor.from_tensor(x, [1, 1, 1, 1])
-        for name, x in (("q", q), ("k", k), ("v", v), ("o", o))
-    }
+    tensors = zip("qkvo", (q, k, v, o), strict=True)
+    desc = {f"{n}_desc": TensorDescriptor.from_tensor(x, [1] * 4) for n, x in tensors}
     block_d = max(16, triton.next_power_of_2(head_dim))
-    # The autotuner sets the shape of each configuration anew.
-    set_blocks({**descriptors, **(tile or TILE), "BLOCK_D": block_d})
+    if q.dtype == torch.float32:  # exact products of large tiles compile for minutes
+        tile = tile or CONFIGS[0].all_kwargs()
+    if tile:  # else the autotuner does so for each configuration
+        set_blocks({**desc, **tile, "BLOCK_D": block_d})
     kernel = attention_kernel.fn if tile else attention_kernel
     with torch.cuda.device_of(q):
         kernel[lambda named: (triton.cdiv(seq_q, named["BLOCK_M"]) * batch * heads,)](
-            *descriptors.values(), lse, scale * math.log2(math.e),
+            *desc.values(), lse, scale * math.log2(math.e),
             heads, heads // kv_heads, seq_q, seq_k,
             length=min(8192, max(512, triton.next_power_of_2(max(seq_q, seq_k)))),
             BLOCK_D=block_d, INPUT_PRECISION=input_precision, CAUSAL=causal,
-            ITEMSIZE=q.element_size(),  # the autotuner sees no dtype in a descriptor
             **(tile or {}),
         )  # fmt: skip
     return o, lse
 
 
 # --8<-- [end:launch]
-
-
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
     # --8<-- [start:call]
-    q = torch.randn(2, 4, 150, 80, device=device).half()
-    k, v = (torch.randn(2, 2, 200, 80, device=device).half() for _ in range(2))
+    q, k, v = (torch.randn(2, 4, 200, 80, device=device).half() for _ in range(3))
     o, lse = attention(q, k, v, causal=True, tile=TILE)
     # --8<-- [end:call]
-    k, v = (x.double().repeat_interleave(2, dim=1) for x in (k, v))
-    seen = torch.ones(150, 200, dtype=torch.bool, device=device).tril(200 - 150)
-    scores = (q.double() @ k.mT * 80**-0.5).where(seen, float("-inf"))
-    error = (o - torch.softmax(scores, dim=-1) @ v).abs().max().item()
-    lse_error = (lse - torch.logsumexp(scores, dim=-1)).abs().max().item()
-    print(f"{device}: largest error {error:.1e}, of the logsumexp {lse_error:.1e}")
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    error = (o - sdpa(q.double(), k.double(), v.double(), is_causal=True)).abs().max()
+    print(f"{device}: largest error {error:.1e}")
 # --8<-- [end:demo]

@@ -56,19 +56,22 @@ def attention_kernel(
         last = tl.minimum(last, (start_m + BLOCK_M - 1) // GROUP + 1 + keys - seq_q)
     # The tiles are dealt out in turn: the programs of a head read side by side.
     for start_n in range(split * BLOCK_N, last, splits * BLOCK_N):
-        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
+        offs_n = start_n + tl.arange(0, BLOCK_N)
         mask_n = (offs_n[:, None] < last) & (offs_d[None, :] < HEAD_DIM)
-        # Wrong values of the table must not lead out of the cache.
+        # Unsigned, so that division is a shift, and a page of -1 is a large one.
         # --8<-- [line:page]
-        pages_ptr = block_table_ptr + offs_n // PAGE_SIZE
-        page = tl.load(pages_ptr, mask=offs_n < last, other=0)
-        page = tl.minimum(tl.maximum(page, 0), pages - 1).to(tl.int64)
-        slot = offs_n % PAGE_SIZE
+        pages_ptr = block_table_ptr + offs_n.to(tl.uint32) // PAGE_SIZE
+        page = tl.load(pages_ptr, mask=offs_n < last, other=0).to(tl.uint32)
+        # Wrong values of the table must not lead out of the cache.
+        page = tl.minimum(page, pages - 1).to(tl.int64)
+        slot = (offs_n.to(tl.uint32) % PAGE_SIZE).to(tl.int64)
         # --8<-- [line:load_kv]
-        k_ptrs = k_ptr + page[:, None] * stride_kp + slot[:, None] * stride_kn
-        v_ptrs = v_ptr + page[:, None] * stride_vp + slot[:, None] * stride_vn
-        k = tl.load(k_ptrs + offs_d[None, :] * stride_kd, mask=mask_n, other=0.0)
-        v = tl.load(v_ptrs + offs_d[None, :] * stride_vd, mask=mask_n, other=0.0)
+        k_rows = page * stride_kp + slot * stride_kn
+        v_rows = page * stride_vp + slot * stride_vn
+        k_ptrs = k_ptr + k_rows[:, None] + offs_d[None, :] * stride_kd
+        v_ptrs = v_ptr + v_rows[:, None] + offs_d[None, :] * stride_vd
+        k = tl.load(k_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
+        v = tl.load(v_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
 
         # Always q. But so written, k and v are asked for before q has arrived.
         q_now = tl.where(start_n < last, q, 0.0) if FEW else q
@@ -93,11 +96,10 @@ def attention_kernel(
     l_i = tl.sum(l_i, axis=1)
     # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
     o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
-    lse = m_i + tl.log(l_i)
     head = (split * batches + batch) * kv_heads * GROUP + kv_head * GROUP + offs_h
     row = head * seq_q + offs_m
     tl.store(o_ptr + row[:, None] * HEAD_DIM + offs_d[None, :], o, mask=mask_m)
-    tl.store(lse_ptr + row, lse, mask=offs_m < seq_q)
+    tl.store(lse_ptr + row, m_i + tl.log(l_i), mask=offs_m < seq_q)
 
 
 # --8<-- [end:kernel]
@@ -137,20 +139,17 @@ def merge_kernel(
 # --8<-- [start:splits]
 @functools.cache
 def choose_splits(programs: int, tiles: int, slots: int) -> int:
-    """The fewest parts with which the last program ends about as soon as it can.
+    """The fewest parts that end about as soon as any, `slots` programs at a time.
 
-    There are so many `programs` if the keys are not split, each of which walks over so
-    many `tiles`, and the GPU holds `slots` programs at a time.
+    Each of `programs` walks over so many `tiles` if the keys are not split.
     """
-
-    def steps(splits: int) -> int:
-        waves = triton.cdiv(programs * splits, slots)
-        # To start, and to write a part, takes about as long as a tile.
-        return waves * (triton.cdiv(tiles, splits) + 1)
-
     numbers = range(1, max(1, min(tiles, 256)) + 1)
-    soonest = min(map(steps, numbers))
-    return next(n for n in numbers if steps(n) <= 1.05 * soonest)
+    # To start, and to write a part, takes about as long as a tile.
+    ends = [
+        triton.cdiv(programs * n, slots) * (triton.cdiv(tiles, n) + 1) for n in numbers
+    ]
+    soonest = min(ends)
+    return next(n for n in numbers if ends[n - 1] <= 1.05 * soonest)
 
 
 # --8<-- [end:splits]
@@ -162,34 +161,30 @@ def check(q, k, v, block_table, seq_lens) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 4:
             raise ValueError(f"{name} has {x.ndim} dimensions; it must have 4")
-        if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(f"{name} is {x.dtype}; it must be float16/32 or bfloat16")
-        if (x.dtype, x.device) != (q.dtype, q.device):
-            as_q = f"{q.dtype} on {q.device}, as q"
-            raise ValueError(f"{name} is {x.dtype} on {x.device}; it must be {as_q}")
         if torch.is_grad_enabled() and x.requires_grad:
             lost = "requires a gradient, which this forward pass would lose"
             raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
-    batch, heads, _, head_dim = q.shape
+    (batch, heads, _, head_dim), (_, page_size, kv_heads, _) = q.shape, k.shape
+    if q.dtype not in (torch.float16, torch.bfloat16, torch.float32):
+        raise ValueError(f"q is {q.dtype}; it must be float16/32 or bfloat16")
     if not 1 <= head_dim <= 256:
         raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
     if batch * heads > 65535:
         raise ValueError(f"q has {batch} * {heads} heads; it must have at most 65535")
-    if k.shape[1] == 0:
+    if page_size == 0:
         raise ValueError("k has page_size 0; it must be at least 1")
-    if heads and (k.shape[2] == 0 or heads % k.shape[2]):
-        raise ValueError(f"k has {k.shape[2]} heads; it must divide q's {heads}")
-    if k.shape[3] != head_dim:
-        raise ValueError(f"k has head_dim {k.shape[3]}; it must be q's {head_dim}")
-    if v.shape != k.shape:
-        raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
+    if heads and (kv_heads == 0 or heads % kv_heads):
+        raise ValueError(f"k has {kv_heads} heads; it must divide q's {heads}")
+    right = f"{q.dtype} {[len(k), page_size, kv_heads, head_dim]} on {q.device}"
+    for name, x in (("k", k), ("v", v)):
+        if (got := f"{x.dtype} {[*x.shape]} on {x.device}") != right:
+            raise ValueError(f"{name} is {got}; it must be {right}")
     for name, x, shape in (
         ("block_table", block_table, [batch, *block_table.shape[-1:]]),
         ("seq_lens", seq_lens, [batch]),
     ):
-        got = f"{x.dtype} {list(x.shape)} on {x.device}"
-        right = f"torch.int32 {shape} on {q.device}"
-        if got != right or not x.is_contiguous():
+        got, right = f"{x.dtype} {[*x.shape]} on {x.device}", f"torch.int32 {shape}"
+        if got != f"{right} on {q.device}" or not x.is_contiguous():
             raise ValueError(f"{name} is {got}; it must be {right}, contiguous")
 
 
@@ -200,7 +195,8 @@ def check(q, k, v, block_table, seq_lens) -> None:
 # --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-    block_table: torch.Tensor, seq_lens: torch.Tensor, *, causal: bool = False,
+    block_table: torch.Tensor, seq_lens: torch.Tensor, *,
+    causal: bool = False,
     scale: float | None = None, input_precision: str = "ieee",
     splits: int | None = None, block_n: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
@@ -221,10 +217,10 @@ def attention(
         causal: query i sees key j only if j <= i + keys - seq_q.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
         input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
-        splits: programs that share the keys of a head, up to 256; if None, as many as
-            it takes to fill the GPU.
-        block_n: keys of a step, a power of two from 16 to 256; if None, as many as
-            leave room for seven such tiles in shared memory.
+        splits: programs that share the keys of a head, up to 256; None: enough to
+            fill the GPU.
+        block_n: keys of a step, a power of two from 16 to 256; None: as many as leave
+            room for seven such tiles in shared memory.
 
     Returns:
         o: as q, contiguous, and lse: [batch, heads, seq_q], float32, natural logarithm.
@@ -273,8 +269,8 @@ def attention(
             q, k, v, block_table, seq_lens, o_parts, lse_parts,
             head_dim**-0.5 if scale is None else scale,
             *q.stride(), *k.stride(), *v.stride(),
-            batch, kv_heads, seq_q, pages, max_pages, seq_k, PAGE_SIZE=page_size,
-            GROUP=group, HEAD_DIM=head_dim,
+            batch, kv_heads, seq_q, pages, max_pages, seq_k,
+            PAGE_SIZE=page_size, GROUP=group, HEAD_DIM=head_dim,
             BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_D=block_d,
             INPUT_PRECISION=input_precision,
             CAUSAL=causal and seq_q > 1,  # a single query sees all keys

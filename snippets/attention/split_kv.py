@@ -7,24 +7,6 @@ import triton
 import triton.language as tl
 
 
-# --8<-- [start:prefetch]
-@triton.jit
-def prefetch(ptrs, mask):
-    """A hint: bring the lines of memory at these addresses to the L2 cache."""
-    tl.inline_asm_elementwise(
-        "{ .reg .pred p; setp.ne.b32 p, $2, 0;"
-        " @p prefetch.global.L2 [$1]; mov.b32 $0, 0; }",
-        constraints="=r,l,r",  # a result (it is not used), addresses, the mask
-        args=[ptrs, mask.to(tl.int32)],
-        dtype=tl.int32,
-        is_pure=False,
-        pack=1,
-    )
-
-
-# --8<-- [end:prefetch]
-
-
 # --8<-- [start:kernel]
 @triton.jit
 def attention_kernel(
@@ -34,7 +16,7 @@ def attention_kernel(
     stride_vb, stride_vh, stride_vn, stride_vd,
     batches, kv_heads, seq_q, seq_k, GROUP: tl.constexpr, HEAD_DIM: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr, CAUSAL: tl.constexpr, OVERLAP: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr, INDEX: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:offsets]
     # Which batch and head of keys: int64, because their offsets may pass 2^31.
@@ -56,35 +38,14 @@ def attention_kernel(
     rows = start_m + tl.arange(0, BLOCK_M)
     # --8<-- [line:pack]
     offs_m, offs_h = (rows // GROUP).to(tl.int64), (rows % GROUP).to(tl.int64)
-    offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
-    # --8<-- [start:overlap]
-    if OVERLAP:
-        # The next launch may take its places now. It waits for all of this one.
-        # --8<-- [line:release]
-        tl.extra.cuda.gdc_launch_dependents()
-        # The keys of the first tile; an address for each line of 128 bytes.
-        LINE: tl.constexpr = 1024 // k_ptr.dtype.element_ty.primitive_bitwidth
-        offs_n = (split * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
-        lines = tl.arange(0, (BLOCK_D + LINE - 1) // LINE).to(tl.int64) * LINE
-        # --8<-- [line:prefetch]
-        prefetch(
-            k_ptr + offs_n[:, None] * stride_kn + lines[None, :] * stride_kd,
-            mask=(offs_n[:, None] < seq_k) & (lines[None, :] < HEAD_DIM),
-        )
-        # Nothing of the launches before may be read above, and nothing written.
-        # --8<-- [line:wait]
-        tl.extra.cuda.gdc_wait()
-    # --8<-- [end:overlap]
-    # --8<-- [line:load_q]
+    offs_d = tl.arange(0, BLOCK_D).to(INDEX)
     mask_m = (offs_m[:, None] < seq_q) & (offs_d[None, :] < HEAD_DIM)
+    # --8<-- [line:load_q]
     q_ptrs = q_ptr + offs_h[:, None] * stride_qh + offs_m[:, None] * stride_qm
     q = tl.load(q_ptrs + offs_d[None, :] * stride_qd, mask=mask_m, other=0.0)
     # --8<-- [line:initialise]
     m_i = tl.full((BLOCK_M,), float("-inf"), tl.float32)
-    # Few rows: registers are free, and it is waiting that costs.
-    # --8<-- [line:few]
-    FEW: tl.constexpr = BLOCK_M == 16
-    l_i = tl.zeros((BLOCK_M, BLOCK_N if FEW else 1), tl.float32)
+    l_i = tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     # --8<-- [end:setup]
 
@@ -100,19 +61,16 @@ def attention_kernel(
     # The tiles are dealt out in turn: the programs of a head read side by side.
     # --8<-- [line:part]
     for start_n in range(split * BLOCK_N, last, splits * BLOCK_N):
-        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
+        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(INDEX)
         mask_n = (offs_n[:, None] < last) & (offs_d[None, :] < HEAD_DIM)
-        # --8<-- [line:load_kv]
         k_ptrs = k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd
         v_ptrs = v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd
+        # --8<-- [line:load_kv]
         k = tl.load(k_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
         v = tl.load(v_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
 
-        # Always q. But so written, k and v are asked for before q has arrived.
-        # --8<-- [line:late_q]
-        q_now = tl.where(start_n < last, q, 0.0) if FEW else q
         # --8<-- [line:scores]
-        s = tl.dot(q_now, k.T, input_precision=INPUT_PRECISION) * scale
+        s = tl.dot(q, k.T, input_precision=INPUT_PRECISION) * scale
         # --8<-- [line:mask]
         seen = offs_n[None, :] < last
         if CAUSAL:
@@ -125,10 +83,9 @@ def attention_kernel(
         shift = tl.where(m_new == float("-inf"), 0.0, m_new)
         # --8<-- [line:weights]
         p = tl.exp(s - shift[:, None])
-        # --8<-- [line:sum]
         alpha = tl.exp(m_i - shift)
-        l_new = p if FEW else tl.sum(p, axis=1, keep_dims=True)
-        l_i = l_i * alpha[:, None] + l_new
+        # --8<-- [line:sum]
+        l_i = l_i * alpha + tl.sum(p, axis=1)
         # --8<-- [line:output]
         acc = acc * alpha[:, None]
         acc = tl.dot(p.to(v.dtype), v, acc, input_precision=INPUT_PRECISION)
@@ -136,18 +93,14 @@ def attention_kernel(
     # --8<-- [end:loop]
 
     # --8<-- [start:finish]
-    # --8<-- [line:total]
-    l_i = tl.sum(l_i, axis=1)
     # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
     # --8<-- [line:divide]
     o = acc / tl.where(l_i == 0.0, 1.0, l_i)[:, None]
-    # --8<-- [line:lse]
-    lse = m_i + tl.log(l_i)
     # --8<-- [line:store]
     head = (split * batches + batch) * kv_heads * GROUP + kv_head * GROUP + offs_h
     row = head * seq_q + offs_m
     tl.store(o_ptr + row[:, None] * HEAD_DIM + offs_d[None, :], o, mask=mask_m)
-    tl.store(lse_ptr + row, lse, mask=offs_m < seq_q)
+    tl.store(lse_ptr + row, m_i + tl.log(l_i), mask=offs_m < seq_q)
     # --8<-- [end:finish]
 
 
@@ -158,15 +111,12 @@ def attention_kernel(
 @triton.jit
 def merge_kernel(
     o_parts_ptr, lse_parts_ptr, o_ptr, lse_ptr, rows, splits, HEAD_DIM: tl.constexpr,
-    BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr, OVERLAP: tl.constexpr,
+    BLOCK_S: tl.constexpr, BLOCK_D: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
     offs_s = tl.arange(0, BLOCK_S).to(tl.int64)
     offs_d = tl.program_id(1) * BLOCK_D + tl.arange(0, BLOCK_D)
     mask_s, mask_d = offs_s < splits, offs_d < HEAD_DIM
-    if OVERLAP:
-        tl.extra.cuda.gdc_launch_dependents()
-        tl.extra.cuda.gdc_wait()
     row_s = offs_s * rows + row
     lse_s = tl.load(lse_parts_ptr + row_s, mask_s, other=float("-inf"))
     o_ptrs = o_parts_ptr + row_s[:, None] * HEAD_DIM + offs_d[None, :]
@@ -192,20 +142,17 @@ def merge_kernel(
 # --8<-- [start:splits]
 @functools.cache
 def choose_splits(programs: int, tiles: int, slots: int) -> int:
-    """The fewest parts with which the last program ends about as soon as it can.
+    """The fewest parts that end about as soon as any, `slots` programs at a time.
 
-    There are so many `programs` if the keys are not split, each of which walks over so
-    many `tiles`, and the GPU holds `slots` programs at a time.
+    Each of `programs` walks over so many `tiles` if the keys are not split.
     """
-
-    def steps(splits: int) -> int:
-        waves = triton.cdiv(programs * splits, slots)
-        # To start, and to write a part, takes about as long as a tile.
-        return waves * (triton.cdiv(tiles, splits) + 1)
-
     numbers = range(1, max(1, min(tiles, 256)) + 1)
-    soonest = min(map(steps, numbers))
-    return next(n for n in numbers if steps(n) <= 1.05 * soonest)
+    # To start, and to write a part, takes about as long as a tile.
+    ends = [
+        triton.cdiv(programs * n, slots) * (triton.cdiv(tiles, n) + 1) for n in numbers
+    ]
+    soonest = min(ends)
+    return next(n for n in numbers if ends[n - 1] <= 1.05 * soonest)
 
 
 # --8<-- [end:splits]
@@ -217,30 +164,25 @@ def check(q, k, v, seq_lens) -> None:
     for name, x in (("q", q), ("k", k), ("v", v)):
         if x.ndim != 4:
             raise ValueError(f"{name} has {x.ndim} dimensions; it must have 4")
-        if x.dtype not in (torch.float16, torch.bfloat16, torch.float32):
-            raise ValueError(f"{name} is {x.dtype}; it must be float16/32 or bfloat16")
-        if (x.dtype, x.device) != (q.dtype, q.device):
-            as_q = f"{q.dtype} on {q.device}, as q"
-            raise ValueError(f"{name} is {x.dtype} on {x.device}; it must be {as_q}")
         if torch.is_grad_enabled() and x.requires_grad:
             lost = "requires a gradient, which this forward pass would lose"
             raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
-    batch, heads, _, head_dim = q.shape
+    (batch, heads, _, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
+    if q.dtype not in (torch.float16, torch.bfloat16, torch.float32):
+        raise ValueError(f"q is {q.dtype}; it must be float16/32 or bfloat16")
     if not 1 <= head_dim <= 256:
         raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
     if batch * heads > 65535:
         raise ValueError(f"q has {batch} * {heads} heads; it must have at most 65535")
-    if k.shape[0] != batch:
-        raise ValueError(f"k has batch {k.shape[0]}; it must be q's {batch}")
-    if heads and (k.shape[1] == 0 or heads % k.shape[1]):
-        raise ValueError(f"k has {k.shape[1]} heads; it must divide q's {heads}")
-    if k.shape[3] != head_dim:
-        raise ValueError(f"k has head_dim {k.shape[3]}; it must be q's {head_dim}")
-    if v.shape != k.shape:
-        raise ValueError(f"v has shape {list(v.shape)}; it must be k's {list(k.shape)}")
+    if heads and (kv_heads == 0 or heads % kv_heads):
+        raise ValueError(f"k has {kv_heads} heads; it must divide q's {heads}")
+    right = f"{q.dtype} {[batch, kv_heads, seq_k, head_dim]} on {q.device}"
+    for name, x in (("k", k), ("v", v)):
+        if (got := f"{x.dtype} {[*x.shape]} on {x.device}") != right:
+            raise ValueError(f"{name} is {got}; it must be {right}")
     if seq_lens is not None:
-        got = f"{seq_lens.dtype} {list(seq_lens.shape)} on {seq_lens.device}"
-        right = f"torch.int32 [{batch}] on {q.device}"
+        got = f"{seq_lens.dtype} {[*seq_lens.shape]} on {seq_lens.device}"
+        right = f"torch.int32 {[batch]} on {q.device}"
         if got != right or not seq_lens.is_contiguous():
             raise ValueError(f"seq_lens is {got}; it must be {right}, contiguous")
 
@@ -259,21 +201,20 @@ def attention(
     """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
 
     Args:
-        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, on an NVIDIA
-            GPU, any strides; head_dim from 1 to 256, batch * heads up to 65535.
+        q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, on a GPU, any
+            strides; head_dim from 1 to 256, batch * heads up to 65535.
         k: [batch, kv_heads, seq_k, head_dim], dtype and device of q, any strides.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
         v: as k.
         seq_lens: [batch], int32, contiguous, device of q: how many keys each sequence
-            has; what lies behind them is not read. Below 0 counts as 0, above seq_k as
-            seq_k. None: seq_k.
+            has, from 0 to seq_k; what lies behind them is not read. None: seq_k.
         causal: query i sees key j only if j <= i + keys - seq_q.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
         input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
-        splits: programs that share the keys of a head, up to 256; if None, as many as
-            it takes to fill the GPU.
-        block_n: keys of a step, a power of two from 16 to 256; if None, as many as
-            leave room for seven such tiles in shared memory.
+        splits: programs that share the keys of a head, up to 256; None: enough to
+            fill the GPU.
+        block_n: keys of a step, a power of two from 16 to 256; None: as many as leave
+            room for seven such tiles in shared memory.
 
     Returns:
         o: as q, contiguous, and lse: [batch, heads, seq_q], float32, natural logarithm.
@@ -307,13 +248,13 @@ def attention(
         slots = torch.cuda.get_device_properties(q.device).multi_processor_count
         tiles = triton.cdiv(seq_k, block_n)
         splits = choose_splits(blocks * batch * kv_heads, tiles, slots)
-    # From Hopper on, a launch may take its places before the one before it ends.
-    overlap = q.is_cuda and torch.cuda.get_device_capability(q.device) >= (9, 0)
     # One part is the whole: it goes to its place at once.
     o_parts, lse_parts = o, lse
     if splits > 1:
         o_parts = torch.empty((splits, *o.shape), dtype=torch.float32, device=q.device)
         lse_parts = lse.new_empty((splits, *lse.shape))
+    # Offsets inside a head: 32 bits are faster, and enough unless it is very large.
+    spans = (seq_k * x.stride(2) + head_dim * x.stride(3) for x in (k, v))
     with torch.cuda.device_of(q):
         attention_kernel[(blocks, batch * kv_heads, splits)](
             q, k, v, seq_lens, o_parts, lse_parts,
@@ -322,15 +263,14 @@ def attention(
             GROUP=group, HEAD_DIM=head_dim,
             BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_D=block_d,
             INPUT_PRECISION=input_precision,
+            INDEX=tl.int32 if max(spans) < 2**31 else tl.int64,
             CAUSAL=causal and seq_q > 1,  # a single query sees all keys
-            OVERLAP=overlap, launch_pdl=overlap, num_warps=4,
-            num_stages=3,
+            num_warps=4, num_stages=3,
         )  # fmt: skip
         if splits > 1:
             merge_kernel[(lse.numel(), triton.cdiv(head_dim, 32))](
                 o_parts, lse_parts, o, lse, lse.numel(), splits, HEAD_DIM=head_dim,
                 BLOCK_S=triton.next_power_of_2(splits), BLOCK_D=32,
-                OVERLAP=overlap, launch_pdl=overlap,
                 num_warps=1 if splits <= 128 else 2,  # more parts, more registers
             )  # fmt: skip
     return o, lse

@@ -64,9 +64,9 @@ def assembly(compiler: Compiler, name: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", SNIPPETS)
 def test_compiles(name: str, compiler: Compiler) -> None:
-    assert calls.known(ROOT / layout.SNIPPETS, name), (
-        f"nobody knows how to call {name}: its function is not softmax(x) or "
-        "attention(q, k, v), so benchmarks/calls.py must say how"
+    assert calls.public(ROOT / layout.snippet_file(name)), (
+        f"nobody knows how to call {name}: no function of it has parameters such as "
+        "(x) or (q, k, v), so CALLS of benchmarks/calls.py must say how"
     )
     kernels = compiler(ROOT / layout.snippet_file(name))
     assert list(kernels) == (DTYPES[:3] if "attention" in name else DTYPES)
@@ -109,7 +109,7 @@ def test_scores_are_rounded_before_the_maximum_is_subtracted(
             assert made[first][0].startswith("sub.")
 
 
-@pytest.mark.parametrize("name", ["split_kv", "paged_kv"])
+@pytest.mark.parametrize("name", ["split_kv_overlapped", "paged_kv"])
 def test_nothing_is_read_before_the_launch_before_has_ended(
     name: str, compiler: Compiler
 ) -> None:
@@ -121,7 +121,7 @@ def test_nothing_is_read_before_the_launch_before_has_ended(
         assert ACCESS.search(rest)
         assert not ACCESS.search(start)
         # A prefetch is a hint: it shows nothing to the program.
-        keys_are_known = (name, kernel) == ("split_kv", "attention_kernel")
+        keys_are_known = (name, kernel) == ("split_kv_overlapped", "attention_kernel")
         _, release, ahead = start.partition("griddepcontrol.launch_dependents")
         assert release
         assert ("prefetch.global.L2" in ahead) == keys_are_known

@@ -535,23 +535,6 @@ def test_the_interpreter_records_in_the_cache(interpreted: Tree) -> None:
     assert interpreted.state() == ("interpreter", [])
 
 
-def test_workers_agree_on_the_order_of_cases_from_a_set(interpreted: Tree) -> None:
-    text = interpreted.read("tests/snippets/part/test_a.py")
-    # As of a set of dtypes, whose hashes are their addresses.
-    names = "'abcdefghi'[:: 1 if os.environ['PYTEST_XDIST_WORKER'] == 'gw0' else -1]"
-    text += f"""
-import os
-import pytest
-
-@pytest.mark.parametrize("case", {names})
-def test_each(case: str) -> None:
-    assert case
-"""
-    interpreted.write("tests/snippets/part/test_a.py", text)
-    told = interpreted.pytest("tests", "-p", "xdist", "-n", "2")
-    assert told.ret == pytest.ExitCode.OK
-
-
 def test_under_xdist_the_record_is_the_same(interpreted: Tree) -> None:
     interpreted.replace(TEST_B, "VALUE == 1", "VALUE == 2")
     interpreted.pytest("tests", "-p", "xdist", "-n", "2")

@@ -178,12 +178,7 @@ class Judge:
     def pytest_collection_modifyitems(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> None:
-        """Refuse what contradicts a snippet's name; thin out, if asked to.
-
-        The workers of xdist must agree on an order, though cases may come from a set.
-        """
-        if hasattr(config, "workerinput"):
-            items.sort(key=lambda item: item.nodeid)
+        """Refuse what contradicts a snippet's name; thin out, if asked to."""
         for item in items:
             snippet = self.tested.get(item.nodeid.split("::")[0], "wrong_")
             claimed = item.get_closest_marker("leaves_tensors")

@@ -4,11 +4,7 @@ from tests.mutants import Mutant
 
 # What the rung changes; the rest is that of the rungs before, and so are its mutants.
 MUTANTS = [
-    Mutant(
-        '"CAUSAL", "ITEMSIZE", "length"]',
-        '"CAUSAL", "length"]',
-        "one choice for elements of any size",
-    ),
+    Mutant("if q.dtype == torch.float32:", "if False:", "float32 is tuned"),
     Mutant(
         'named_args[f"BLOCK_{rows}"]',
         'named_args["BLOCK_M"]',
@@ -29,8 +25,8 @@ MUTANTS = [
         may_not_compile=True,
     ),
     Mutant(
-        "TensorDescriptor.from_tensor(x, [1, 1, 1, 1])",
-        "TensorDescriptor.from_tensor(x.contiguous(), [1, 1, 1, 1])",
+        "TensorDescriptor.from_tensor(x, [1] * 4)",
+        "TensorDescriptor.from_tensor(x.contiguous(), [1] * 4)",
         "a copy in the place of the tensor",
     ),
     Mutant("batch * heads + head", "head", "one lse for all"),
@@ -40,7 +36,7 @@ MUTANTS = [
     Mutant("(x.data_ptr(), *outer)", "[x.data_ptr()]", "any strides"),
     Mutant(" or head_dim * q.element_size() % 16", "", "any length of a row"),
     Mutant("torch.empty_like(q)", "q.new_empty(q.shape)", "o is always contiguous"),
-    Mutant('"ITEMSIZE", "length"]', '"ITEMSIZE"]', "one choice for every length"),
+    Mutant('"CAUSAL", "length"]', '"CAUSAL"]', "one choice for every length"),
     Mutant("o.numel() == 0 or seq_k == 0", "o.numel() == 0", "a descriptor of nothing"),
     Mutant(
         "return o.zero_(), lse.fill_(-math.inf)",

@@ -11,11 +11,6 @@ STATE = """\
 # What the rung changes; the rest is that of the rungs before, and so are its mutants.
 MUTANTS = [
     Mutant(
-        '"CAUSAL", "ITEMSIZE", "length"]',
-        '"CAUSAL", "length"]',
-        "one choice for elements of any size",
-    ),
-    Mutant(
         "blocks * batch_heads, tl.num_programs(0)",
         "blocks * batch_heads, 10**9",
         "one tile for each program",

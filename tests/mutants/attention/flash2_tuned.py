@@ -29,6 +29,11 @@ MUTANTS = [
         "head offsets in 32 bits",
     ),
     Mutant(
+        "tl.int32 if max(spans) < 2**31 else tl.int64",
+        "tl.int32",
+        "offsets inside a head in 32 bits",
+    ),
+    Mutant(
         "tl.program_id(0) // blocks % heads",
         "tl.program_id(0) % heads",
         "blocks taken for heads",
@@ -55,5 +60,5 @@ MUTANTS = [
         "max(seq_q, seq_k)",
         "each length is tuned",
     ),
-    Mutant("2 * c.kwargs", "c.kwargs", "tiles that do not fit"),
+    Mutant("if q.dtype == torch.float32:", "if False:", "float32 is tuned"),
 ]

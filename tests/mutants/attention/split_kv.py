@@ -14,7 +14,7 @@ MUTANTS = [
         "the last keys belong to nobody",
     ),
     Mutant("last = keys\n", "last = seq_k\n", "keys behind the last"),
-    Mutant("l_i * alpha[:, None] + l_new", "l_i + l_new", "the sum is not rescaled"),
+    Mutant("l_i * alpha + tl.sum", "l_i + tl.sum", "the sum is not rescaled"),
     Mutant("causal and seq_q > 1", "causal and seq_q > 2", "two queries see all"),
     Mutant(
         "tl.minimum(tl.maximum(tl.load(seq_lens_ptr + batch), 0), seq_k)",
@@ -83,7 +83,7 @@ MUTANTS = [
         "axis=0) / l_i",
         "0 / 0 where no part sees a key",
     ),
-    Mutant("lse_ptr + row, m_i + tl.log(l_i)", "lse_ptr + row, m_i", "the largest lse"),
+    Mutant("m_i + tl.log(l_i), mask=tl", "m_i, mask=tl", "the largest lse"),
     Mutant("triton.cdiv(head_dim, 32))]", "1)]", "the first 32 columns merged", 1),
     # The launch.
     Mutant(
@@ -91,11 +91,27 @@ MUTANTS = [
         "blocks = max(1, group * seq_q // block_m)",
         "the last rows lost",
     ),
-    Mutant("return waves * (", "return (", "no waves"),
-    Mutant("triton.cdiv(tiles, splits) + 1", "triton.cdiv(tiles, splits)", "free"),
-    Mutant("if got != right or", "if", "any lengths"),
+    Mutant("triton.cdiv(programs * n, slots) *", "", "no waves"),
+    Mutant("triton.cdiv(tiles, n) + 1", "triton.cdiv(tiles, n)", "free"),
+    Mutant(
+        "tl.int32 if max(spans) < 2**31 else tl.int64",
+        "tl.int32",
+        "offsets inside a head in 32 bits",
+    ),
     Mutant("1 <= splits <= 256", "splits <= 256", "no part at all"),
     Mutant("1 <= splits <= 256", "1 <= splits", "any number of parts"),
     Mutant("// (7 * block_d", "// (3 * block_d", "tiles with no room for stages"),
+    # The checks.
+    Mutant("if got != right or", "if", "any lengths"),
     Mutant(" or not seq_lens.is_contiguous()", "", "every other length"),
+    Mutant("x.ndim != 4", "x.ndim < 4", "more dimensions"),
+    Mutant("torch.is_grad_enabled() and x.requires_grad", "False", "gradients lost"),
+    Mutant("if q.dtype not in", "if q.device not in", "other dtypes"),
+    Mutant("1 <= head_dim <= 256", "1 <= head_dim <= 512", "a large head_dim"),
+    Mutant("1 <= head_dim <= 256", "head_dim <= 256", "a head_dim of 0"),
+    Mutant("(kv_heads == 0 or heads % kv_heads)", "False", "any heads of k"),
+    Mutant(") != right:", ") != got:", "k and v of any kind", may_not_compile=True),
+    Mutant(
+        "{[batch, kv_heads, seq_k, head_dim]}", "{[*k.shape]}", "k of another shape"
+    ),
 ]

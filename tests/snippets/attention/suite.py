@@ -198,7 +198,8 @@ class Attention(Suite):
     def refusals(self) -> dict[str, Refusal]:
         """Of tensors that do not fit the kernel or each other, and of options."""
         first, *_, other = self.dtypes
-        strange = {torch.float64, torch.int32, torch.float8_e4m3fn} - {*self.dtypes}
+        every = torch.float64, torch.int32, torch.float8_e4m3fn
+        strange = [dtype for dtype in every if dtype not in self.dtypes]
         found = {
             **of_each("qkv", "one dimension more", lambda x: x[None], ".*; it must"),
             **of_each("qkv", "one dimension less", lambda x: x[0], ".*; it must"),
@@ -214,8 +215,8 @@ class Attention(Suite):
             ),
         }
         for dtype in strange:
-            every = dict.fromkeys("qkv", lambda x, dtype=dtype: x.to(dtype))
-            found[f"{name(dtype)}"] = Refusal(f"q is {dtype}.*; it must", every)
+            change = dict.fromkeys("qkv", lambda x, dtype=dtype: x.to(dtype))
+            found[f"{name(dtype)}"] = Refusal(f"q is {dtype}.*; it must", change)
         for tensor in "kv":
             change = {x: lambda x: x.to(first) for x in "qkv"}
             change[tensor] = lambda x: x.to(other)

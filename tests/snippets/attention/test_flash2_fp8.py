@@ -211,7 +211,8 @@ def test_every_factor_is_of_its_own_head(device: str) -> None:
     for name in ("q_scale", "k_scale", "v_scale"):
         factors = torch.ones_like(getattr(inputs, name))
         factors[1, 1] = 2
-        check(replace(inputs, **{name: factors}))
+        apart = factors.repeat_interleave(2, dim=1)[:, ::2]
+        check(replace(inputs, **{name: apart}))
 
 
 def test_no_two_strides_alike(device: str) -> None:
@@ -319,13 +320,6 @@ def test_huge_scores(causal: bool, device: str) -> None:
     torch.testing.assert_close(lse.double(), expected, rtol=1e-5, atol=0)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 0, 16), (2, 3, 5, 0), (0, 3, 5, 16)])
-def test_quantise_nothing(shape: tuple[int, ...], device: str) -> None:
-    x8, scale = flash2_fp8.quantise(torch.empty(shape, device=device))
-    assert (x8.shape, x8.dtype) == (shape, FLOAT8)
-    assert (scale.shape, scale.dtype) == (shape[:2], torch.float32)
-
-
 def test_quantise_tiny_values(device: str) -> None:
     x = normal((1, 1, 40, 24), torch.float32, device).sign() * 9e-43
     x8, scale = flash2_fp8.quantise(x)
@@ -358,12 +352,18 @@ class TestRefusals(Suite):
         """Of tensors that do not fit the kernel or each other."""
         scales = ("q_scale", "k_scale", "v_scale")
         found = {
-            **of_each("qkv", "one dimension more", lambda x: x[None], ".*; it must"),
-            **of_each("qkv", "one dimension less", lambda x: x[0], ".*; it must"),
+            "the dimensions of q": Refusal(
+                "q and k have 5 and 4 dim.*; it must", {"q": lambda x: x[None]}
+            ),
+            "the dimensions of k": Refusal(
+                "q and k have 4 and 3 dim.*; it must", {"k": lambda x: x[0]}
+            ),
+            **of_each("v", "one dimension more", lambda x: x[None], "is.*; it must"),
+            **of_each("v", "one dimension less", lambda x: x[0], "is.*; it must"),
             **of_each("kv", "the device", lambda x: x.to("meta"), ".*meta; it must"),
-            "the batch of k": Refusal("k has batch 1; it must", {"k": lambda x: x[:1]}),
+            "the batch of k": Refusal("k is .*1, 2, 48.*; it", {"k": lambda x: x[:1]}),
             "the head_dim of k": Refusal(
-                "k has head_dim 32; it must be q's 16",
+                r"k is .*32\] on .*; it must be .*16\] on",
                 {"k": lambda x: x.new_zeros(2, 2, 48, 32)},
             ),
             **{
@@ -372,7 +372,7 @@ class TestRefusals(Suite):
             },
         }
         for dtype in (torch.bfloat16, torch.float8_e5m2):
-            said = f"is {dtype}; it must be {FLOAT8}"
+            said = f"is {dtype}.*; it must be {FLOAT8}"
             found |= of_each("qkv", f"{dtype}", lambda x, d=dtype: x.to(d), said)
         for heads in (3, 0):
             other = {"k": lambda x, n=heads: x.new_zeros(2, n, 48, 16)}
@@ -380,14 +380,14 @@ class TestRefusals(Suite):
             found[f"{heads} heads of k"] = Refusal(said, other)
         for size in (0, 8, 24, 272):
             other = {"q": lambda x, n=size: x.new_zeros(2, 8, 32, n)}
-            said = f"q has head_dim {size}; it must be a multiple of 16"
+            said = f"q has head_dim {size}; it must be 16, 32"
             found[f"head_dim {size}"] = Refusal(said, other)
         for what, change in {
             "not transposed": lambda x: x.mT.contiguous(),
             "fewer keys": lambda x: x[..., :32],
             "fewer heads": lambda x: x[:, :1],
         }.items():
-            said = r"v .*; it must be that of k transposed, \[2, 2, 16, 48\]"
+            said = rf"v is .*; it must be {FLOAT8} \[2, 2, 16, 48\]"
             found[f"v {what}"] = Refusal(said, {"v": change})
         for what, change in {
             "turned columns": lambda x: x.mT.contiguous().mT,
@@ -403,7 +403,6 @@ class TestRefusals(Suite):
             "of 64 bits": lambda x: x.double(),
             "of one dimension": lambda x: x.flatten(),
             "elsewhere": lambda x: x.to("meta"),
-            "every other": lambda x: x.repeat_interleave(2, dim=1)[:, ::2],
         }.items():
             found |= of_each(scales, what, change, r"is .*; it must be torch.float32 ")
         # As many factors as there are heads of the other tensor.

@@ -168,15 +168,16 @@ def test_empty(empty: str, device: str) -> None:
 
 
 @pytest.mark.large
-def test_pages_beyond_31_bits(device: str) -> None:
-    q, k, v = qkv((1, 2), (1, 1), 1, 5, 3, torch.float16, device)
-    k_pages, v_pages, table, seq_lens = paged(k, v, [5], 2)
+def test_pages_beyond_32_bits(device: str) -> None:
+    # Of seven pages, five are used, so one of those that 32 bits do not count either.
+    q, k, v = qkv((1, 2), (1, 1), 1, 9, 3, torch.float16, device)
+    k_pages, v_pages, table, seq_lens = paged(k, v, [9], 2)
     wide = [
         far_apart(x.shape, axis, torch.float16, device, seed=0).copy_(x)
         for axis, x in ((0, k_pages), (0, v_pages))
     ]
     result = paged_kv.attention(q, *wide, table, seq_lens, **SMALL)
-    compare(result, q, k, v, [5])
+    compare(result, q, k, v, [9])
 
 
 class TestRefusals(Suite):
@@ -199,7 +200,7 @@ class TestRefusals(Suite):
             **of_each("qkv", "one dimension more", lambda x: x[None], ".*; it must"),
             **of_each("qkv", "one dimension less", lambda x: x[0], ".*; it must"),
             **of_each("kv", "the device", lambda x: x.to("meta"), ".*meta; it must"),
-            **of_each("kv", "the dtype", lambda x: x.half(), "is torch.float16 on"),
+            **of_each("kv", "the dtype", lambda x: x.half(), "is torch.float16 .*; it"),
             "too many heads": Refusal(
                 r"q has 256 \* 256 heads; it must",
                 {"q": lambda x: x.new_zeros(256, 256, 1, 16)},
@@ -208,7 +209,7 @@ class TestRefusals(Suite):
                 "k has page_size 0; it must", dict.fromkeys("kv", lambda x: x[:, :0])
             ),
             "the head_dim of k": Refusal(
-                "k has head_dim 15; it must be q's 16", {"k": lambda x: x[..., :15]}
+                "k is .*15.*; it must be .*16", {"k": lambda x: x[..., :15]}
             ),
             **{
                 f"{option}={bad}": Refusal(f"{option} is", options={option: bad})
@@ -227,7 +228,7 @@ class TestRefusals(Suite):
             found[f"{heads} heads of k"] = Refusal(said, other)
         for axis in range(4):
             shorter = {"v": lambda x, axis=axis: x.narrow(axis, 0, x.shape[axis] - 1)}
-            said = "v has shape .*; it must be k's"
+            said = "v is .*; it must be"
             found[f"a shorter axis {axis} of v"] = Refusal(said, shorter)
         for what, change in {
             "a sequence less": lambda x: x[:1],

@@ -97,7 +97,7 @@ class TuningTests:
     """What the autotuner of a file must do.
 
     Attributes:
-        module: the file; it takes q, k and v of any size of element, and causal.
+        module: the file; it takes q, k and v of 16 and of 32 bits, and causal.
     """
 
     module: ModuleType
@@ -113,7 +113,6 @@ class TuningTests:
 
         pretend_gpu(
             monkeypatch,
-            shared_memory_per_block_optin=2**17,
             multi_processor_count=2,
         )
         monkeypatch.setattr(kernel, "cache", {})
@@ -126,15 +125,18 @@ class TuningTests:
         x = torch.zeros((1, 1, seq, head_dim), dtype=dtype, device=device)
         self.module.attention(x, x, x)
 
-    def test_each_size_of_element_is_tuned(
+    def test_half_precision_is_tuned_at_the_first_call(
         self, timed: list[triton.Config], device: str
     ) -> None:
-        # The choice for one size may not fit into shared memory for another.
-        for times in (1, 0):  # at the first call only
-            for dtype in (torch.float16, torch.float32):
-                timed.clear()
-                self.call(16, 16, dtype, device)
-                assert bool(timed) == bool(times)
+        # In float32 most configurations compile for minutes, or do not fit.
+        for dtype, expected in (
+            (torch.float32, []),
+            (torch.float16, self.module.CONFIGS),
+            (torch.float16, []),
+        ):
+            timed.clear()
+            self.call(16, 16, dtype, device)
+            assert timed == expected
 
     def test_lengths_of_about_the_same_size_share_a_choice(
         self, timed: list[triton.Config], device: str
@@ -147,21 +149,6 @@ class TuningTests:
             timed.clear()
             self.call(seq, 16, torch.float16, device)
             assert bool(timed) == anew
-
-    def test_only_tiles_that_fit_are_tried(
-        self, timed: list[triton.Config], device: str
-    ) -> None:
-        for head_dim in (128, 256):
-            timed.clear()
-            self.call(16, head_dim, torch.float16, device)
-            rows = {
-                config: config.kwargs["BLOCK_M"]
-                + 2 * config.kwargs["BLOCK_N"] * config.num_stages
-                for config in self.module.CONFIGS
-            }
-            fitting = [c for c in rows if rows[c] * head_dim * 2 <= 2**17]
-            assert timed == fitting
-            assert 1 < len(fitting) < len(rows)
 
     @pytest.mark.gpu
     @pytest.mark.parametrize("head_dim", [64, 128, 256])

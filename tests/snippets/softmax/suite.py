@@ -7,6 +7,7 @@ The test module of a kernel derives from `SoftmaxTests`, and adds what is its ow
         blocks = ({"block_cols": 64}, {"block_cols": 16}, {"block_cols": 512}, {})
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -60,9 +61,11 @@ class SoftmaxTests(Suite):
             200 columns is more than one tile, if the kernel has them.
         block: columns of a tile in the first of `blocks`, or a power of two.
         refused: values of options that are refused.
+        log: is the output the logarithm of softmax?
     """
 
     outputs = ("y",)
+    log: ClassVar[bool] = False
     block: ClassVar[int] = 64
     refused: ClassVar[dict[str, tuple[Any, ...]]] = {}
 
@@ -71,18 +74,28 @@ class SoftmaxTests(Suite):
         return {"x": normal((2, 3), torch.float32, device)}
 
     def reference(self, x: torch.Tensor) -> torch.Tensor:
-        """Softmax in float64."""
-        return reference(x)
+        """Softmax in float64, or its logarithm."""
+        return torch.log_softmax(x.double(), dim=-1) if self.log else reference(x)
 
     def baseline(self, x: torch.Tensor) -> torch.Tensor:
         """The same computation in PyTorch, in the dtype of x."""
-        return baseline(x)
+        return torch.log_softmax(x, dim=-1) if self.log else baseline(x)
 
     def run(self, *inputs: torch.Tensor, **options: Any) -> Named:
         """The output, contiguous."""
         found = super().run(*inputs, **options)
         assert found["y"].is_contiguous()
         return found
+
+    def check_weights(
+        self, y: torch.Tensor, dtype: torch.dtype = torch.float64
+    ) -> None:
+        """Those of a row sum to 1, added up in `dtype`."""
+        bound = row_sum_bound(y.dtype)
+        if self.log:
+            # Each logarithm is rounded by a part of itself: their mean is the entropy.
+            y, bound = y.to(dtype).exp(), bound * (1 + math.log(y.shape[1]))
+        assert ((y.sum(dim=-1, dtype=dtype) - 1).abs() <= bound).all()
 
     def cases(self) -> dict[str, Iterable[Any]]:
         """What to try for arguments of these names."""
@@ -150,7 +163,7 @@ class SoftmaxTests(Suite):
         assert torch.equal(shifted.to(dtype).double(), shifted)
         y, y_shifted = (self.run(x.to(dtype))["y"] for x in (x, shifted))
         assert torch.equal(y, y_shifted)
-        assert ((y.double().sum(dim=-1) - 1).abs() <= row_sum_bound(dtype)).all()
+        self.check_weights(y)
 
     @pytest.mark.parametrize("rows", [1, 2, 5])
     def test_every_row_count(self, rows: int, device: str) -> None:
@@ -177,7 +190,7 @@ class SoftmaxTests(Suite):
         device: str,
     ) -> None:
         y = self.check(guarded(normal((2, length), dtype, device)))["y"]
-        assert ((y.double().sum(dim=-1) - 1).abs() <= row_sum_bound(dtype)).all()
+        self.check_weights(y)
 
     def test_every_block_size(self, device: str) -> None:
         x = normal((2, 200), torch.float32, device)
@@ -213,7 +226,9 @@ class SoftmaxTests(Suite):
             x.view(-1)[place % x.numel()] = value
         x = x.to(dtype)
         y = self.check(x)["y"]
-        assert ((y >= 0) & (y <= 1 + row_sum_bound(dtype)) | y.isnan()).all()
+        weights = y.exp() if self.log else y
+        inside = (weights >= 0) & (weights <= 1 + row_sum_bound(dtype))
+        assert (inside | weights.isnan()).all()
 
     @pytest.mark.gpu
     @pytest.mark.large
@@ -234,8 +249,7 @@ class SoftmaxTests(Suite):
     def check_huge(self, x: torch.Tensor) -> None:
         """All row sums, and the values of the first, middle and last rows."""
         y = self.function(x)
-        sums = y.sum(dim=-1, dtype=torch.float32)
-        assert ((sums - 1).abs() <= row_sum_bound(x.dtype)).all()
+        self.check_weights(y, torch.float32)
         rows = x.shape[0]
         for some in (slice(2), slice(rows // 2 - 1, rows // 2 + 1), slice(-3, None)):
-            check_accuracy(y[some], reference(x[some]), self.baseline(x[some]))
+            check_accuracy(y[some], self.reference(x[some]), self.baseline(x[some]))

@@ -40,7 +40,7 @@ def torch_softmax(x: torch.Tensor) -> torch.Tensor:
 class TestForward(SoftmaxTests):
     function = staticmethod(gradient.softmax)
     test_refuses_to_lose_a_gradient = None  # it has one
-    blocks = ({"block_cols": 64}, {"block_cols": 16}, {"block_cols": 512}, {})
+    blocks = ({"chunk_cols": 64}, {"chunk_cols": 16}, {"chunk_cols": 512}, {})
 
 
 class TestBackward:
@@ -50,9 +50,9 @@ class TestBackward:
     def check(
         x: torch.Tensor,
         dy: torch.Tensor,
-        block_cols: int | None = 64,
+        chunk_cols: int | None = 64,
     ) -> None:
-        dx = grad(lambda x: gradient.softmax(x, block_cols=block_cols), x, dy)
+        dx = grad(lambda x: gradient.softmax(x, chunk_cols=chunk_cols), x, dy)
         assert dx.is_contiguous()
         check_accuracy(
             dx, grad(torch_softmax, x.double(), dy.double()), grad(torch_softmax, x, dy)
@@ -70,10 +70,10 @@ class TestBackward:
         dy = guarded(normal((3, cols), dtype, device, seed=1))
         self.check(x, dy)
 
-    @pytest.mark.parametrize("block_cols", [1, 16, 64, 128, 512, None])
-    def test_every_block_size(self, block_cols: int | None, device: str) -> None:
+    @pytest.mark.parametrize("chunk_cols", [1, 16, 64, 128, 512, None])
+    def test_every_block_size(self, chunk_cols: int | None, device: str) -> None:
         x, dy = (normal((2, 130), torch.float32, device, seed=seed) for seed in (0, 1))
-        self.check(x, dy, block_cols)
+        self.check(x, dy, chunk_cols)
 
     @pytest.mark.parametrize("rows", [7, 16, 33])
     def test_several_rows_to_a_program(self, rows: int, device: str) -> None:
@@ -88,11 +88,11 @@ class TestBackward:
         dy = normal(x.shape, torch.float32, device, seed=1)
         for place in range(tiles):
             dy[:, min(8 * place + 4, x.shape[1] - 1)] += 10 * (place % 7)
-        self.check(x, guarded(dy), block_cols=8)
+        self.check(x, guarded(dy), chunk_cols=8)
 
     def test_more_tiles_than_multiprocessors(self, device: str) -> None:
         x, dy = (normal((1, 300), torch.float32, device, seed=seed) for seed in (0, 1))
-        self.check(x, dy, block_cols=2)
+        self.check(x, dy, chunk_cols=2)
 
     def test_no_sum_looks_unpublished(self, device: str) -> None:
         # The sum of a tile is 0, whose bits are all 0; or a NaN, whose bits are all 1.
@@ -104,7 +104,7 @@ class TestBackward:
     @pytest.mark.parametrize("cols", [16384, 16385, 40_000])
     def test_one_tile_or_more(self, cols: int, device: str) -> None:
         x, dy = (normal((2, cols), torch.float32, device, seed=seed) for seed in (0, 1))
-        self.check(x, dy, block_cols=None)
+        self.check(x, dy, chunk_cols=None)
 
     @pytest.mark.gpu
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32], ids=str)
@@ -135,7 +135,7 @@ class TestBackward:
     def test_the_gradient_of_a_sum_has_strides_of_0(self, device: str) -> None:
         x = normal((3, 100), torch.float64, device).requires_grad_()
         weights = normal((3, 1), torch.float64, device, seed=1)
-        (gradient.softmax(x, block_cols=32) * weights).sum().backward()
+        (gradient.softmax(x, chunk_cols=32) * weights).sum().backward()
         # The rows sum to 1 whatever x is.
         assert x.grad.abs().max() < 1e-15
 
@@ -175,7 +175,7 @@ class TestBackward:
     @given(
         rows=st.integers(1, 3),
         cols=st.integers(1, 100),
-        block_cols=st.sampled_from([16, 64, 128]),
+        chunk_cols=st.sampled_from([16, 64, 128]),
         dtype=st.sampled_from(DTYPES),
         seed=st.integers(0, 2**20),
     )
@@ -184,13 +184,13 @@ class TestBackward:
         device: str,
         rows: int,
         cols: int,
-        block_cols: int,
+        chunk_cols: int,
         dtype: torch.dtype,
         seed: int,
     ) -> None:
         x = normal((rows, cols), dtype, device, seed=seed)
         dy = normal((rows, cols), dtype, device, seed=seed + 1)
-        self.check(x, dy, block_cols)
+        self.check(x, dy, chunk_cols)
 
     @pytest.mark.gpu
     @pytest.mark.large
@@ -207,11 +207,11 @@ class TestBackward:
             check_accuracy(dx[some], expected, grad(torch_softmax, *near))
 
 
-@pytest.mark.parametrize("block_cols", [2, 8])
-def test_gradcheck(block_cols: int, device: str) -> None:
+@pytest.mark.parametrize("chunk_cols", [2, 8])
+def test_gradcheck(chunk_cols: int, device: str) -> None:
     x = normal((2, 5), torch.float64, device).requires_grad_()
     assert torch.autograd.gradcheck(
-        lambda x: gradient.softmax(x, block_cols=block_cols), (x,)
+        lambda x: gradient.softmax(x, chunk_cols=chunk_cols), (x,)
     )
 
 
@@ -240,5 +240,5 @@ def test_the_reference_is_the_gradient(device: str) -> None:
 
 def test_backward_launches_on_the_device_of_y(device: str) -> None:
     y = normal((2, 5), torch.float32, device)
-    ctx = SimpleNamespace(saved_tensors=(y,), block_cols=8, device=y.device)
+    ctx = SimpleNamespace(saved_tensors=(y,), chunk_cols=8, device=y.device)
     check_where_it_launches(gradient.Softmax.backward, ctx, y)
