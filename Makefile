@@ -46,7 +46,7 @@ test: lint  ## every check that needs no GPU, the browser's included
 	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutants \
 		tests/replays
 	$(MAKE) site check
-	pytest -n $(WORKERS) tests/site
+	pytest -n $(WORKERS) --dist loadgroup tests/site
 
 mutants: $(TESTS)  ## run the bugs whose verdict is not fresh; all of them with ALL=1
 	pytest -n $(WORKERS) tests/mutants
@@ -57,7 +57,7 @@ one: $(TESTS) $(VENDOR)  ## all that concerns one snippet: make one NAME=softmax
 		tests/machinery/test_benchmark.py -k $(notdir $(NAME))
 	pytest -q -n $(WORKERS) tests/compile tests/mutants tests/replays -k $(NAME).py
 	$(MAKE) site check
-	pytest -q -n $(WORKERS) tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
+	pytest -q -n $(WORKERS) --dist loadgroup tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
 
 new: $(INSTALLED)  ## lay out a rung: make new NAME=softmax/log_softmax FROM=one_row
 	@python -m verified_docs.new "$(NAME)" "$(FROM)"
