@@ -43,7 +43,8 @@ site: $(VENDOR) $(ZIP)  ## build the site into site/
 	rm -rf site && mv .cache/site site
 
 test: lint  ## every check that needs no GPU, the browser's included
-	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutants
+	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutants \
+		tests/replays
 	$(MAKE) site check
 	pytest -n $(WORKERS) tests/site
 
@@ -52,8 +53,9 @@ mutants: $(TESTS)  ## run the bugs whose verdict is not fresh; all of them with 
 
 one: $(TESTS) $(VENDOR)  ## all that concerns one snippet: make one NAME=softmax/online
 	ruff check && ruff format --check && mypy
-	pytest -q -n $(WORKERS) tests/snippets/$(dir $(NAME))test_$(notdir $(NAME)).py
-	pytest -q -n $(WORKERS) tests/compile tests/mutants -k $(NAME).py
+	pytest -q -n $(WORKERS) tests/snippets/$(dir $(NAME))test_$(notdir $(NAME)).py \
+		tests/machinery/test_benchmark.py -k $(notdir $(NAME))
+	pytest -q -n $(WORKERS) tests/compile tests/mutants tests/replays -k $(NAME).py
 	$(MAKE) site check
 	pytest -q -n $(WORKERS) tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
 

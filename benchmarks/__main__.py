@@ -27,10 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--records", default=layout.RECORDS, help="the folder of all")
     wanted = parser.parse_args(arguments)
     known = parts.names()
-    names = [name for name in known if is_wanted(name, wanted.parts)]
-    for part in wanted.parts:
-        if not any(is_wanted(name, [part]) for name in known):
-            parser.error(f"there is no part {part}: {', '.join(known)}")
+    if lost := [part for part in wanted.parts if not parts.within(known, [part])]:
+        parser.error(f"there is no part {lost[0]}: {', '.join(known)}")
+    names = parts.within(known, wanted.parts or known)
     gpu = machine.gpu_name()
     if gpu is None:
         print("benchmarks: no GPU here; nothing measured", file=sys.stderr)
@@ -46,11 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             good &= all([run.fill(parts.load(name)) for name in lists])
             print(f"{record}: measured in {time.perf_counter() - start:.0f} s")
     return 0 if good else 1
-
-
-def is_wanted(name: str, wanted: Sequence[str]) -> bool:
-    """Is a list named, or its part, or nothing at all?"""
-    return not wanted or name in wanted or name.partition("/")[0] in wanted
 
 
 if __name__ == "__main__":

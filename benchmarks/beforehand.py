@@ -6,16 +6,17 @@ Triton and PyTorch keep what they compile on the disk, where the run finds it.
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
+from typing import Any
 
 import torch
 from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
-from benchmarks import parts
-from benchmarks.part import Shape
+from benchmarks import parts, timing
+from benchmarks.part import Shape, kind
 
 WORKERS = 14  # each fills a part of the GPU
 
@@ -44,21 +45,22 @@ def tasks(names: Sequence[str]) -> list[tuple[str, str, Shape]]:
 
 def of(name: str) -> Iterator[tuple[str, Shape]]:
     """What a list compiles: some peers for each shape, our kernels for each kind."""
-    part, seen = parts.load(name), {None}
+    part, seen = parts.load(name), set()
     for shape in part.shapes():
-        for peer in part.compiled:
-            yield peer, shape
-        if part.kind(shape) not in seen:
-            seen.add(part.kind(shape))
-            for kernel in part.snippets:
-                yield kernel, shape
+        ours = () if kind(shape) in seen else part.own
+        seen.add(kind(shape))
+        for kernel in (*part.compiled, *ours):
+            yield kernel, shape
 
 
 def compile_one(name: str, kernel: str, shape: Shape) -> None:
     """Make and call one kernel. Ours are not launched, and nothing is tuned."""
     part = parts.load(name)
-    trial = (part.light or part.trial)(shape)
-    if kernel in part.snippets:
+    timing.ROUND = 1  # nobody looks at the values
+    trial = part.trial(shape)
+    if kernel in part.own:
+        # PyTorch's compiler, if it ran in this process, left its own assembler behind.
+        os.environ.pop("TRITON_PTXAS_PATH", None)
         without_launching()
     make = (trial.own | trial.peers).get(kernel)
     made = make() if make else []
@@ -70,14 +72,11 @@ def without_launching() -> None:
     """In this process, kernels are compiled and not launched, and nothing is tuned."""
     original = JITFunction.run
 
-    def run(self: JITFunction, *args: object, **kwargs: object) -> object:
+    def run(self: JITFunction, *args: Any, **kwargs: Any) -> Any:
         return original(self, *args, **kwargs | {"warmup": True})
 
-    def do_bench(
-        self: Autotuner, call: Callable[[], object], quantiles: object
-    ) -> list[float]:
+    def do_bench(self: Autotuner, call: Any, quantiles: Any) -> list[float]:
         call()
         return [1.0, 1.0, 1.0]
 
-    JITFunction.run = run
-    Autotuner.do_bench = do_bench
+    JITFunction.run, Autotuner.do_bench = run, do_bench

@@ -28,7 +28,7 @@ STATE = {
     "memory_clock": ("clocks.mem", "MHz"),
     "temperature": ("temperature.gpu", "°C"),
 }
-SECONDS = 30  # between two looks
+SECONDS = 10  # between two looks
 
 
 class Ceilings:

@@ -21,7 +21,7 @@ class Wrong(Exception):
 
 @dataclass(frozen=True)
 class Trial:
-    """Published kernels and their peers on one shape.
+    """Our kernels and their peers on one shape.
 
     Attributes:
         own: the kernels that take the shape.
@@ -40,45 +40,33 @@ class Trial:
     measure: timing.Measure = timing.in_graphs
 
 
-def kind(shape: Shape) -> Hashable:
-    """What decides how a kernel is compiled: neither lengths nor how many there are."""
-    lengths = "rows", "batch", "seq", "window", "tokens", "fill"
-    return tuple((k, v) for k, v in vars(shape).items() if k not in lengths)
-
-
 @dataclass(frozen=True)
 class Part:
-    """One list of a record, which has the name of the module.
+    """One list of a record.
 
     Attributes:
-        snippets: the published kernels in it.
+        own: all our kernels in it: published files, or what is made of them.
         shapes: all shapes, in the order of the list.
         trial: makes the inputs of a shape, and says what is to be done with them.
         compiled: the peers that are compiled for each shape.
         ceiling: "matmul" or "copy", which all speeds are divided by.
         against: by key, the kernel whose time is divided by all times.
-        kind: of shapes of one kind, one is compiled beforehand; of None, no one.
-        light: a trial for this purpose, if the other one fills the GPU.
+        name: such as "attention/decode"; it is that of the module.
     """
 
-    snippets: tuple[str, ...]
+    own: tuple[str, ...]
     shapes: Callable[[], Iterable[Shape]]
     trial: Callable[[Shape], Trial]
     compiled: tuple[str, ...] = ()
     ceiling: str | None = None
     against: dict[str, str] = field(default_factory=dict)
-    kind: Callable[[Shape], Hashable] = kind
-    light: Callable[[Shape], Trial] | None = None
+    name: str = ""
 
-    @property
-    def file(self) -> str:
-        """The module's path."""
-        return self.trial.__module__.replace(".", "/") + ".py"
 
-    @property
-    def name(self) -> str:
-        """Of the list."""
-        return self.trial.__module__.rpartition(".")[2]
+def kind(shape: Shape) -> Hashable:
+    """What decides how a kernel is compiled: neither lengths nor how many there are."""
+    lengths = "rows", "batch", "seq", "window", "tokens", "fill"
+    return tuple((k, v) for k, v in vars(shape).items() if k not in lengths)
 
 
 def published(

@@ -50,12 +50,15 @@ def softmax_gradient(x: Tensor, dy: Tensor) -> Call:
     return lambda: torch.autograd.grad(y, leaf, dy, retain_graph=True)
 
 
-def sdpa(name: str, q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Call:
+def sdpa(
+    name: str, q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, **options: Any
+) -> Call:
     """PyTorch's own attention, by one of its backends and no other."""
 
     def call() -> Tensor:
         with sdpa_kernel(BACKENDS[name]):
-            return F.scaled_dot_product_attention(q, k, v, **options)
+            attention = F.scaled_dot_product_attention
+            return attention(q, k, v, is_causal=causal, **options)
 
     return call
 
@@ -69,7 +72,7 @@ def grouped_rows(name: str, q: Tensor, k: Tensor, v: Tensor) -> Call:
 
 
 def flex(
-    q: Tensor, k: Tensor, v: Tensor, *, causal: bool, window: int | None = None
+    q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, window: int | None = None
 ) -> Call:
     """FlexAttention, compiled for one shape, as its authors advise."""
 
@@ -111,6 +114,14 @@ def fa3_varlen(q: Tensor, k: Tensor, v: Tensor, starts: Tensor, longest: int) ->
     attention = importlib.import_module("fa3_fwd_interface").flash_attn_varlen_func
     shapes = starts, starts, longest, longest
     return partial(attention, q, k, v, *shapes, causal=True)
+
+
+# Peers that take a whole batch of heads, and a causal mask.
+ATTENTION: dict[str, Callable[..., Call]] = {
+    **{name: partial(sdpa, name) for name in BACKENDS},
+    "flex_attention": flex,
+    "fa3-fwd": fa3,
+}
 
 
 def versions() -> dict[str, str]:

@@ -4,7 +4,7 @@ import gc
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -41,32 +41,24 @@ class Run:
         self.failures: list[str] = []
 
     def fill(self, part: Part) -> bool:
-        """Measure a list; after each shape it is on the disk, marked incomplete.
-
-        It joins the record if nothing failed. Returns whether it did.
-        """
-        incomplete = self.path.with_name(f"{self.path.stem}-{part.name}.incomplete")
-        self.parts[part.name], self.lists[part.name] = part, []
+        """Measure a list, which joins the record if nothing failed. Returns whether."""
+        name = part.name.rpartition("/")[2]
+        self.failures, entries = [], []
         for shape in part.shapes():
             self.ceilings.look()
-            entries = self.measure(part, shape)
-            self.lists[part.name] += entries
-            write(self.record() | {"failures": self.failures}, incomplete)
-            told = "  ".join(f"{e['kernel']} {tell(e)}" for e in entries)
-            print(f"{part.name} {words(shape)}: {told}", flush=True)
+            entries += (found := self.measure(part, shape))
+            told = "  ".join(f"{e['kernel']} {tell(e)}" for e in found)
+            print(f"{name} {words(shape)}: {told}", flush=True)
             if torch.cuda.is_available() and torch.cuda.memory_reserved() > FULL:
                 torch._dynamo.reset()  # what it holds of a shape may be half a GPU
                 gc.collect()
                 torch.cuda.empty_cache()
         if self.failures:
-            print(f"{len(self.failures)} failures:", *self.failures, sep="\n  ")
-            print(f"{part.name} is not recorded; what was measured is in {incomplete}")
-            del self.parts[part.name], self.lists[part.name]
-            self.failures = []
+            print(f"{name} is not recorded: {len(self.failures)} failures")
             return False
+        self.parts[name], self.lists[name] = part, entries
         write(self.record(), self.path)
-        incomplete.unlink()
-        print(f"{part.name}: wrote {self.path}")
+        print(f"{name}: wrote {self.path}")
         return True
 
     def measure(self, part: Part, shape: Shape) -> Entries:
@@ -104,14 +96,15 @@ class Run:
         try:
             yield
         except Exception as error:
+            name = part.name.rpartition("/")[2]
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            told = f"{part.name} {kernel} {words(shape)}: {reason}"
+            told = f"{name} {kernel} {words(shape)}: {reason}"
             broken = isinstance(error, torch.OutOfMemoryError | torch.AcceleratorError)
             if not peer or broken:
                 self.failures.append(told)
                 print(f"FAILED: {told}", flush=True)
             elif not isinstance(error, ModuleNotFoundError):
-                facts = {"part": part.name, "kernel": kernel, **vars(shape)}
+                facts = {"part": name, "kernel": kernel, **vars(shape)}
                 self.refusals.append(facts | {"reason": reason})
                 print(f"refused: {told}", flush=True)
 
@@ -119,7 +112,9 @@ class Run:
         """What was measured now, and those lists on the disk that still hold."""
         old = json.loads(self.path.read_text("utf-8")) if self.path.exists() else {}
         lists, refusals = dict(self.lists), list(self.refusals)
-        manifest = records.hashes(ROOT, files(self.path.stem, self.parts.values()))
+        manifest: dict[str, str] = {}
+        for name, part in self.parts.items():
+            manifest |= records.hashes(ROOT, files(part, lists[name]))
         for name in [key for key, value in old.items() if isinstance(value, list)]:
             here, there = self.facts, old["environment"]
             same = all(here.get(key) == there.get(key) for key in SAME)
@@ -130,8 +125,8 @@ class Run:
                 lists[name], manifest = old[name], needed | manifest
                 refusals += [each for each in old["refusals"] if each["part"] == name]
         ceilings = self.ceilings.facts()
-        for part in self.parts.values():
-            for entry in lists[part.name] if part.ceiling else ():
+        for name, part in self.parts.items():
+            for entry in lists[name] if part.ceiling else ():
                 fraction = entry[RATES[part.ceiling]] / ceilings[part.ceiling]
                 entry[f"fraction_of_{part.ceiling}"] = fraction
         return {
@@ -150,38 +145,48 @@ def compared(entries: Entries, against: dict[str, str]) -> Entries:
     for entry in entries:
         for work in {"flops", "bytes"} & entry.keys() if "seconds" in entry else ():
             entry[f"{work}_per_second"] = entry[work] / entry["seconds"]
-    kernels = {entry["kernel"]: entry for entry in entries}
+    named = {entry["kernel"]: entry for entry in entries}
     for entry in entries:
-        if "copy" in kernels:
-            rate = kernels["copy"]["bytes_per_second"]
+        if "copy" in named:
+            rate = named["copy"]["bytes_per_second"]
             entry["fraction_of_copy"] = entry["bytes_per_second"] / rate
-        for key in [key for key, kernel in against.items() if kernel in kernels]:
-            entry[key] = kernels[against[key]]["seconds"] / entry["seconds"]
+        # What a kernel was made of, where it is a published one that was changed.
+        changed = {"times_published": entry["of"]} if "of" in entry else {}
+        for key, kernel in (against | changed).items():
+            if kernel in named:
+                entry[key] = named[kernel]["seconds"] / entry["seconds"]
     return entries
 
 
-def files(record: str, filled: Iterable[Part]) -> set[str]:
-    """What figures depend on: the kernels, and the benchmark as far as it is loaded."""
+def files(part: Part, entries: Entries) -> set[str]:
+    """What figures depend on: the kernels, and the benchmark as far as it is loaded.
+
+    Of the folders of parts, that is the list itself and what all lists of it share.
+    """
     paths = {Path(getattr(m, "__file__", None) or "/") for m in sys.modules.values()}
     below = [path for path in paths if path.is_relative_to(ROOT / "benchmarks")]
     loaded = {path.relative_to(ROOT).as_posix() for path in below}
-    # Of what lies in the folders of parts, only what the lists of this one share.
-    shared = {path for path in loaded if not path.startswith(PARTS)}
-    shared.add(f"{PARTS}{record}/__init__.py")
-    own = {part.file for part in filled}
-    return (
-        shared | own | {f"snippets/{name}" for part in filled for name in part.snippets}
-    )
+    return {
+        f"{PARTS}{part.name}.py",
+        f"{PARTS}{part.name.partition('/')[0]}/__init__.py",
+        *(path for path in loaded if not path.startswith(PARTS)),
+        *(path for path in kernels(entries) if (ROOT / path).is_file()),
+    }
+
+
+def kernels(entries: Entries) -> set[str]:
+    """The files that were timed, or that were changed for it; peers have none."""
+    return {f"snippets/{each.get('of', each.get('kernel'))}" for each in entries}
 
 
 def sources(record: dict[str, Any], name: str, stem: str) -> dict[str, str]:
     """What the figures of one list of a record depend on, with the hashes of then."""
-    kernels = {f"snippets/{entry.get('kernel')}" for entry in record[name]}
+    own = kernels(record[name])
     others = {f"{PARTS}{stem}/{each}.py" for each in record if each != name}
     return {
         path: sha256
         for path, sha256 in record["manifest"].items()
-        if path in kernels or (path.startswith("benchmarks/") and path not in others)
+        if path in own or (path.startswith("benchmarks/") and path not in others)
     }
 
 
@@ -196,7 +201,7 @@ def tell(entry: dict[str, Any]) -> str:
         return f"{entry['flops_per_second'] / 1e12:.0f} TFLOP/s"
     if "seconds" in entry:
         return f"{entry['seconds'] * 1e6:.4g} us"
-    return f"{entry['bytes'] / 1e6:.3g} MB"
+    return f"{entry['bytes'] / 1e6:.3g} MB" if "bytes" in entry else ""
 
 
 def write(record: dict[str, Any], path: Path) -> None:
@@ -212,13 +217,12 @@ def text(record: dict[str, Any]) -> str:
     dumps = partial(json.dumps, ensure_ascii=False)
 
     def lines(value: Any) -> str:
-        if isinstance(value, dict):
-            inner = [f"{dumps(key)}: {dumps(each)}" for key, each in value.items()]
-        elif isinstance(value, list):
-            inner = [dumps(each) for each in value]
-        else:
+        if not isinstance(value, dict | list):
             return dumps(value)
         start, *_, end = dumps(value)
+        inner = map(dumps, value)
+        if isinstance(value, dict):
+            inner = (dumps({key: each})[1:-1] for key, each in value.items())
         return start + ",".join(f"\n  {each}" for each in inner) + f"\n {end}"
 
     items = [f" {dumps(key)}: {lines(value)}" for key, value in record.items()]

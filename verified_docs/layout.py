@@ -16,6 +16,8 @@ RECORDS = "records"
 INTERPRETER = ".cache/interpreter.json"
 VERIFICATION = "verification.json"
 VERDICTS = "records/interpreter/mutants.json"
+REPLAYS = "tests/replays"
+REPLAYED = "records/interpreter/replays"
 SETTINGS = "pytest.ini"
 
 # What a page writes to show a snippet, or a section of it after a colon.
@@ -62,6 +64,21 @@ def test_file(snippet: str) -> str:
 def mutants_file(snippet: str) -> str:
     """`softmax/online.py` -> `tests/mutants/softmax/online.py`."""
     return f"{MUTANTS}/{PurePosixPath(snippet).with_suffix('.py')}"
+
+
+def replay_file(snippet: str) -> str:
+    """`softmax/online.py` -> `tests/replays/softmax/online.py`."""
+    return f"{REPLAYS}/{PurePosixPath(snippet).with_suffix('.py')}"
+
+
+def replay_record(snippet: str) -> str:
+    """`softmax/online.py` -> `records/interpreter/replays/softmax/online.json`."""
+    return f"{REPLAYED}/{PurePosixPath(snippet).with_suffix('.json')}"
+
+
+def replayed(root: Path) -> list[str]:
+    """The snippets that have a description of their replays."""
+    return [name for name in names(root) if (root / replay_file(name)).is_file()]
 
 
 def tested_by(root: Path) -> dict[str, str]:

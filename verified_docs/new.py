@@ -28,7 +28,7 @@ idea: a few words for the map
 # {title}
 
 The problem in two sentences: what is still wrong with the rung before, with its number.
-
+{picture}
 ## The kernel
 
 ```python
@@ -91,7 +91,11 @@ def lay_out(root: Path, rung: str, origin: str) -> list[str]:
     title = name.replace("_", " ").capitalize()
     page = f"{part}/{name.replace('_', '-')}.md"
     texts[f"docs/{page}"] = PAGE.format(
-        title=title, part=part, name=name, origin=origin
+        title=title,
+        part=part,
+        name=name,
+        origin=origin,
+        picture=picture(root, f"{part}/{origin}.py"),
     )
     if there := [file for file in texts if (root / file).exists()]:
         raise NewError(f"{there[0]} is there already")
@@ -108,6 +112,16 @@ def lay_out(root: Path, rung: str, origin: str) -> list[str]:
 def _class(name: str) -> str:
     """The class that tests a snippet: `one_row` -> `TestOneRow`."""
     return f"Test{name.title().replace('_', '')}"
+
+
+def picture(root: Path, snippet: str) -> str:
+    """The first diagram of a page that shows the snippet: a page begins with one."""
+    for page in sorted((root / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        found = re.search(r"^```svg\n.*?\n```\n", text, re.MULTILINE)
+        if found and f'--8<-- "{snippet}:' in text:
+            return f"\n{found[0]}"
+    return ""
 
 
 def with_page(config: str, part: str, title: str, page: str) -> str:

@@ -1,6 +1,8 @@
 """What is timed: `<part>/<list>.py` says what one list of the part's record holds."""
 
 import importlib
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.part import Part
@@ -14,6 +16,12 @@ def names() -> list[str]:
     return sorted(path.relative_to(HERE).with_suffix("").as_posix() for path in modules)
 
 
+def within(names: Iterable[str], wanted: Iterable[str]) -> list[str]:
+    """Those of the lists that are wanted, or whose part is."""
+    return [name for name in names if {name, name.partition("/")[0]} & {*wanted}]
+
+
 def load(name: str) -> Part:
     """The list of such a name."""
-    return importlib.import_module(f"benchmarks.parts.{name.replace('/', '.')}").PART
+    module = importlib.import_module(f"benchmarks.parts.{name.replace('/', '.')}")
+    return replace(module.PART, name=name)

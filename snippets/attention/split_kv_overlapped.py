@@ -32,8 +32,7 @@ def attention_kernel(
     stride_vb, stride_vh, stride_vn, stride_vd,
     batches, kv_heads, seq_q, seq_k, GROUP: tl.constexpr, HEAD_DIM: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
-    INPUT_PRECISION: tl.constexpr, INDEX: tl.constexpr, CAUSAL: tl.constexpr,
-    OVERLAP: tl.constexpr,
+    INPUT_PRECISION: tl.constexpr, CAUSAL: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     # Which batch and head of keys: int64, because their offsets may pass 2^31.
     batch = (tl.program_id(1) // kv_heads).to(tl.int64)
@@ -48,7 +47,7 @@ def attention_kernel(
     start_m = tl.program_id(0) * BLOCK_M
     rows = start_m + tl.arange(0, BLOCK_M)
     offs_m, offs_h = (rows // GROUP).to(tl.int64), (rows % GROUP).to(tl.int64)
-    offs_d = tl.arange(0, BLOCK_D).to(INDEX)
+    offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
     # --8<-- [start:overlap]
     if OVERLAP:
         # The next launch may take its places now. It waits for all of this one.
@@ -56,8 +55,8 @@ def attention_kernel(
         tl.extra.cuda.gdc_launch_dependents()
         # The keys of the first tile; an address for each line of 128 bytes.
         LINE: tl.constexpr = 1024 // k_ptr.dtype.element_ty.primitive_bitwidth
-        offs_n = (split * BLOCK_N + tl.arange(0, BLOCK_N)).to(INDEX)
-        lines = tl.arange(0, (BLOCK_D + LINE - 1) // LINE).to(INDEX) * LINE
+        offs_n = (split * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
+        lines = tl.arange(0, (BLOCK_D + LINE - 1) // LINE).to(tl.int64) * LINE
         # --8<-- [line:prefetch]
         prefetch(
             k_ptr + offs_n[:, None] * stride_kn + lines[None, :] * stride_kd,
@@ -87,7 +86,7 @@ def attention_kernel(
         last = tl.minimum(last, (start_m + BLOCK_M - 1) // GROUP + 1 + keys - seq_q)
     # The tiles are dealt out in turn: the programs of a head read side by side.
     for start_n in range(split * BLOCK_N, last, splits * BLOCK_N):
-        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(INDEX)
+        offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)
         mask_n = (offs_n[:, None] < last) & (offs_d[None, :] < HEAD_DIM)
         k_ptrs = k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd
         v_ptrs = v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd
@@ -276,8 +275,6 @@ def attention(
     if splits > 1:
         o_parts = torch.empty((splits, *o.shape), dtype=torch.float32, device=q.device)
         lse_parts = lse.new_empty((splits, *lse.shape))
-    # Offsets inside a head: 32 bits are faster, and enough unless it is very large.
-    spans = (seq_k * x.stride(2) + head_dim * x.stride(3) for x in (k, v))
     with torch.cuda.device_of(q):
         attention_kernel[(blocks, batch * kv_heads, splits)](
             q, k, v, seq_lens, o_parts, lse_parts,
@@ -286,7 +283,6 @@ def attention(
             GROUP=group, HEAD_DIM=head_dim,
             BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_D=block_d,
             INPUT_PRECISION=input_precision,
-            INDEX=tl.int32 if max(spans) < 2**31 else tl.int64,
             CAUSAL=causal and seq_q > 1,  # a single query sees all keys
             OVERLAP=overlap, launch_pdl=overlap, num_warps=4, num_stages=3,
         )  # fmt: skip

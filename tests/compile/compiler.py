@@ -8,7 +8,6 @@ arguments instead of running it.
 """
 
 import importlib.util
-import inspect
 import json
 import sys
 from collections.abc import Iterator
@@ -43,6 +42,8 @@ OPTIONS = {
 DECODING = tuple(
     f"attention/{name}.py" for name in ("split_kv", "split_kv_overlapped", "paged_kv")
 )
+NOT_CAUSAL = ("attention/flash2.py",)  # it has the option, only to refuse it
+BACKWARD = ("softmax/gradient.py",)
 
 
 class OnGpu(torch.Tensor):
@@ -58,21 +59,23 @@ def zeros(*shape: int, dtype: torch.dtype) -> torch.Tensor:
 
 def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
     """Calls of what the file publishes."""
-    name = calls.name_of(module)
-    functions = [getattr(module, each, None) for each in calls.STANDARD]
-    known = {each for f in functions if f for each in inspect.signature(f).parameters}
+    path = Path(module.__file__)
+    name = f"{path.parent.name}/{path.name}"
+    known = getattr(module, calls.public(path)[0]).__kwdefaults__ or {}
     options = {key: value for key, value in OPTIONS.items() if key in known}
-    if name in calls.NOT_CAUSAL:
+    if name in NOT_CAUSAL:
         del options["causal"]
     if not name.startswith("attention/"):
-        yield calls.call(module, zeros(3, 200, dtype=dtype), **options)
+        x = zeros(3, 200, dtype=dtype)
+        yield calls.call(module, *[x, x] if name in BACKWARD else [x], **options)
         return
     x = zeros(2, 2, 48, 32, dtype=dtype)
     yield calls.call(module, x, x, x, **options)
     if name in DECODING:  # one query for each head, and caches of some lengths
         q, k = zeros(2, 8, 1, 128, dtype=dtype), zeros(2, 2, 304, 128, dtype=dtype)
-        lengths = {"seq_lens": zeros(2, dtype=torch.int32)}
-        options = {"splits": 2} | (lengths if name not in calls.CALLS else {})
+        options = {"splits": 2}
+        if "seq_lens" in known:
+            options["seq_lens"] = zeros(2, dtype=torch.int32)
         yield calls.call(module, q, k, k, **options)
     elif "causal" in options:
         # A single key, which is the number 1 and no constant. As a constant it makes

@@ -64,9 +64,9 @@ def assembly(compiler: Compiler, name: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("name", SNIPPETS)
 def test_compiles(name: str, compiler: Compiler) -> None:
-    assert calls.known(ROOT / layout.SNIPPETS, name), (
-        f"nobody knows how to call {name}: its function is not softmax(x) or "
-        "attention(q, k, v), so benchmarks/calls.py must say how"
+    assert calls.public(ROOT / layout.snippet_file(name)), (
+        f"nobody knows how to call {name}: no function of it has parameters such as "
+        "(x) or (q, k, v), so CALLS of benchmarks/calls.py must say how"
     )
     kernels = compiler(ROOT / layout.snippet_file(name))
     assert list(kernels) == (DTYPES[:3] if "attention" in name else DTYPES)

@@ -1,23 +1,27 @@
 """The benchmark, as far as it goes without a GPU."""
 
 import contextlib
+import itertools
 import json
 import pickle
-import sys
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace as Shape
 from typing import Any
 
 import pytest
 import torch
+import triton.language as tl
 from triton.runtime.autotuner import Autotuner
 
 from benchmarks import __main__ as command
 from benchmarks import beforehand, calls, parts, peers, run, timing
 from benchmarks.part import Part, Trial, Wrong, near, published
 from benchmarks.parts import attention
-from benchmarks.parts.attention import varlen
+from benchmarks.parts.attention import timeline, varlen
 from benchmarks.run import Run
+from snippets.softmax import persistent
 from tests.machinery.repository import ROOT
 from verified_docs.evidence import records
 
@@ -67,12 +71,9 @@ def trial(shape: Shape, **more: Any) -> Trial:
 def part(name: str = "measurements", trial: Any = trial, **facts: Any) -> Part:
     """A part of two short shapes."""
 
-    def same(shape: Shape) -> Trial:
-        return trial(shape)
-
-    same.__module__ = f"benchmarks.parts.softmax.{name}"
     shapes = [Shape(dtype="float32", cols=cols) for cols in (16, 32)]
-    return Part(snippets=(OWN,), shapes=lambda: shapes, trial=same, **facts)
+    name = f"softmax/{name}"
+    return Part(own=(OWN,), shapes=lambda: shapes, trial=trial, name=name, **facts)
 
 
 @pytest.fixture
@@ -115,7 +116,6 @@ def test_a_list_is_filled(path: Path) -> None:
     assert reasons.keys() == {"wrong", "unwilling"}  # nobody missed the missing one
     assert reasons["unwilling"] == "RuntimeError: No available kernel."
     assert reasons["wrong"].startswith("Wrong: wrong by ")
-    assert not list(path.parent.glob("*.incomplete"))
     loaded = records.load_benchmark(path)
     assert loaded.stale(ROOT) == []
     # One measurement a line.
@@ -154,7 +154,11 @@ def test_a_changed_benchmark_makes_its_figures_stale(
 
 def test_the_manifest_is_what_was_loaded() -> None:
     loaded = parts.load("attention/head")
-    found = run.files("attention", [loaded])
+    entries = [
+        {"kernel": "sdpa-flash"},
+        {"kernel": "more", "of": "attention/flash1.py"},
+    ]
+    found = run.files(loaded, entries)
     assert {
         "benchmarks/run.py",
         "benchmarks/timing.py",
@@ -165,6 +169,7 @@ def test_the_manifest_is_what_was_loaded() -> None:
         "snippets/attention/flash1.py",
     } <= found
     assert not any("softmax" in name or "varlen" in name for name in found)
+    assert sum(name.startswith("snippets/") for name in found) == 1
 
 
 def test_a_list_joins_the_record(path: Path) -> None:
@@ -230,23 +235,21 @@ def test_a_failure_costs_its_list_and_nothing_else(
     assert "measurements" not in written(path)
     said = capsys.readouterr().out
     assert f"FAILED: measurements {OWN} dtype=float32 cols=16: ValueError" in said
-    assert "4 failures" in said  # memory that runs out is no refusal
-    assert "measurements is not recorded" in said
-    kept = written(path.with_name("softmax-measurements.incomplete"))
-    assert len(kept["failures"]) == 4
+    # Memory that runs out is no refusal.
+    assert "measurements is not recorded: 4 failures" in said
 
 
-def test_an_interrupted_run_keeps_what_it_measured(path: Path) -> None:
-    def interrupted(shape: Shape) -> Trial:
-        if shape.cols == 32:
-            raise KeyboardInterrupt
-        return trial(shape)
+def test_a_changed_kernel_is_compared_with_the_published_one(path: Path) -> None:
+    def changed(shape: Shape) -> Trial:
+        found = trial(shape)
+        facts = {"one_row + more": {"of": OWN}}
+        own = found.own | {"one_row + more": found.own[OWN]}
+        return Trial(own, {}, found.check, facts=facts, measure=first_dry)
 
-    with pytest.raises(KeyboardInterrupt):
-        Run(path, FACTS, {}).fill(part(trial=interrupted))
-    assert not path.exists()
-    kept = written(path.with_name("softmax-measurements.incomplete"))
-    assert [entry["cols"] for entry in kept["measurements"]] == [16, 16]
+    assert Run(path, FACTS, {}).fill(part(trial=changed))
+    whole, more = written(path)["measurements"][:2]
+    assert (more["of"], more["times_published"]) == (OWN, 2)
+    assert "times_published" not in whole
 
 
 def test_the_command_line(
@@ -260,33 +263,48 @@ def test_the_command_line(
     monkeypatch.setattr(command, "compile_all", compiled.extend)
     monkeypatch.setattr(timing, "tune_briefly", lambda: None)
     monkeypatch.setattr(parts, "load", lambda name: part(name.partition("/")[2]))
+    monkeypatch.setattr(parts, "names", lambda: ["one/a", "softmax/b", "softmax/c"])
     assert command.main(["softmax", "--records", str(path.parent)]) == 0
-    assert compiled == ["softmax/backward", "softmax/measurements"]
+    assert compiled == ["softmax/b", "softmax/c"]
     found = written(path.parent / "nvidia-h200/softmax.json")
-    assert found["backward"]
-    assert found["measurements"]
+    assert found["b"]
+    assert found["c"]
+    compiled.clear()
+    assert command.main(["softmax/c", "--records", str(path.parent)]) == 0
+    assert compiled == ["softmax/c"]
     with pytest.raises(SystemExit):
         command.main(["softmax/forward"])
-    assert "there is no part softmax/forward: attention/" in capsys.readouterr().err
+    assert "there is no part softmax/forward: one/a" in capsys.readouterr().err
 
 
 # What the parts say, on small shapes.
 
-HEADS = {"dtype": "float32", "head_dim": 16, "batch": 1, "heads": 1, "seq": 48}
 SMALL = {
-    "softmax/measurements": {"dtype": "float32", "rows": 4, "cols": 100},
-    "softmax/backward": {"dtype": "float32", "rows": 4, "cols": 100},
-    "attention/head": HEADS | {"causal": False},
-    "attention/memory": HEADS | {"causal": False},
-    "attention/forward": HEADS | {"causal": True, "heads": 2},
-    "attention/fp8": HEADS | {"causal": True, "heads": 2},
-    "attention/steps": HEADS | {"causal": True, "heads": 2},
-    "attention/window": HEADS | {"window": 16},
-    "attention/varlen": HEADS | {"fill": 0.5, "longest": 40, "batch": 4, "tokens": 100},
-    "attention/decode": HEADS | {"heads": 8, "kv_heads": 2, "batch": 2, "seq_k": 64},
+    "dtype": "float32",
+    "rows": 4,
+    "cols": 100,
+    "head_dim": 16,
+    "heads": 4,
+    "kv_heads": 2,
+    "batch": 2,
+    "seq": 48,
+    "seq_k": 64,
+    "longest": 40,
+    "window": 16,
 }
-for name in ("varlen", "decode"):
-    del SMALL[f"attention/{name}"]["seq"]
+
+
+def small_shapes(part: Part) -> list[Shape]:
+    """The first and the last of what the shapes of a part become on a CPU."""
+    found: list[Shape] = []
+    for shape in part.shapes():
+        facts = {k: SMALL.get(k, v) for k, v in vars(shape).items()}
+        facts |= {
+            k: 1 for k in ("heads", "batch") if facts.get(k) and vars(shape)[k] == 1
+        }
+        if Shape(**facts) not in found:
+            found.append(Shape(**facts))
+    return found[:: max(1, len(found) - 1)]
 
 
 @pytest.fixture
@@ -296,49 +314,89 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = Shape(multi_processor_count=4, shared_memory_per_block_optin=2**17)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
     monkeypatch.setattr(Autotuner, "_bench", lambda *_, **__: 1.0)
-    monkeypatch.setattr(varlen, "BATCH", 4)
-    monkeypatch.setattr(varlen, "LONGEST", 40)
-    monkeypatch.setattr("benchmarks.parts.attention.decode.ROUND", 40000)
+    monkeypatch.setattr(timing, "ROUND", 100000)
+    # Clocks, of which the interpreter has none.
+    ticks, cuda = itertools.count(1000), import_module("triton.language.extra.cuda")
+    monkeypatch.setattr(cuda, "globaltimer", lambda: tl.full((), next(ticks), tl.int64))
+    monkeypatch.setattr(cuda, "smid", lambda: tl.program_id(0) % 2)
+    # It would ask what was compiled.
+    monkeypatch.setitem(persistent.softmax.__kwdefaults__, "programs", 4)
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", parts.names())
 def test_every_part_is_right_about_its_kernels(name: str) -> None:
     torch.manual_seed(0)
-    with torch.no_grad():
-        part = parts.load(name)
-        found = part.trial(Shape(**SMALL[name]))
-        assert found.own.keys() & set(part.snippets)
-        found.own.pop("softmax/persistent.py", None)  # it asks what was compiled
-        for kernel, make in found.own.items():
-            made = make()
-            for call in made[-1:] if isinstance(made, list) else [made]:
-                result = call()
+    part, seen = parts.load(name), set()
+    for shape in small_shapes(part):
+        with torch.no_grad():
+            found = part.trial(shape)
+            for kernel, make in found.own.items():
+                made = make()
+                turns = made if isinstance(made, list) else [made]
+                result = turns[-1]()
                 found.check(kernel, result)
+                seen.add(kernel)
+                if " - " in kernel:  # it lost something, and is not looked at
+                    continue
                 wrong = result[0] if isinstance(result, tuple) else result
                 wrong *= 1.5
                 with pytest.raises(Wrong):
                     found.check(kernel, result)
+    assert seen == set(part.own)
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", parts.names())
+def test_every_part_joins_a_record(
+    name: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = parts.load(name)
+    shape = small_shapes(part)[-1]
+    trial = part.trial(shape)
+    calls = dict.fromkeys(trial.own, lambda: dict)
+    trial = replace(
+        trial, own=calls, peers={}, check=lambda *_: None, measure=first_dry
+    )
+    part = replace(part, shapes=lambda: [shape], trial=lambda _: trial)
+    assert Run(path, FACTS, {}).fill(part)
+    found = written(path)[name.partition("/")[2]]
+    assert [entry["kernel"] for entry in found] == list(calls)
+    assert all(entry.keys() >= vars(shape).keys() for entry in found)
 
 
 @pytest.mark.parametrize("name", parts.names())
-def test_the_shapes_name_what_a_part_takes(name: str) -> None:
-    part = parts.load(name)
-    shapes = list(part.shapes())
-    assert all(vars(shape).keys() >= SMALL[name].keys() for shape in shapes)
+def test_the_shapes_of_a_part_differ(name: str) -> None:
+    shapes = list(parts.load(name).shapes())
     assert len({json.dumps(vars(shape)) for shape in shapes}) == len(shapes)
-    assert part.file == f"benchmarks/parts/{name}.py"
-    assert all((ROOT / "snippets" / snippet).is_file() for snippet in part.snippets)
 
 
 @pytest.mark.usefixtures("small")
 def test_decoding_reads_one_cache_after_the_other() -> None:
-    shape = Shape(**SMALL["attention/decode"])
-    found = parts.load("attention/decode").trial(shape)
+    part = parts.load("attention/decode")
+    found = part.trial(small_shapes(part)[-1])
     assert found.work == {"bytes": 2 * 2 * 2 * 64 * 16 * 4}
     turns = found.own["attention/split_kv.py"]()
-    assert len(turns) == 40000 // found.work["bytes"] + 1
+    assert len(turns) == 100000 // found.work["bytes"] + 1
     assert not torch.equal(turns[0]()[0], turns[-1]()[0])
+
+
+@pytest.mark.usefixtures("small")
+def test_the_programs_of_a_multiprocessor() -> None:
+    shape = Shape(dtype="float32", head_dim=16, seq=256, causal=True, batch=1, heads=2)
+    for kernel, make in parts.load("attention/timeline").trial(shape).own.items():
+        found = timeline.measure({kernel: [make()]})[kernel]
+        # The interpreter runs the even ones on one multiprocessor, in turn; under a
+        # causal mask they begin with the last block of a head.
+        last = 256 // timeline.TILES[kernel]["BLOCK_M"] - 1
+        expected = [(h, b) for h in range(2) for b in range(last, -1, -2)]
+        programs = found["programs"]
+        assert [(each["head"], each["block"]) for each in programs] == expected
+        assert programs[0]["begin_seconds"] == 0
+        assert all(
+            0 < each["end_seconds"] - each["begin_seconds"] < 1e-6 for each in programs
+        )
+        assert programs[-1]["end_seconds"] < found["span_seconds"] < 1e-6
 
 
 def test_the_protocol() -> None:
@@ -352,12 +410,13 @@ def test_the_protocol() -> None:
 
 
 def test_lengths_fill_the_batch_as_they_say() -> None:
-    for fill in varlen.FILLS:
-        seqs = varlen.lengths(fill)
-        assert seqs[-1] == varlen.LONGEST
+    for shape in varlen.shapes():
+        seqs = varlen.lengths(shape)
+        assert seqs[-1] == shape.longest
         assert seqs == sorted(seqs)
-        part = sum(seqs) / (len(seqs) * varlen.LONGEST)
-        assert part == pytest.approx(fill, abs=0.04)
+        assert sum(seqs) == shape.tokens
+        part = sum(seqs) / (len(seqs) * shape.longest)
+        assert part == pytest.approx(shape.fill, abs=0.04)
 
 
 def test_what_is_compiled_beforehand_can_be_sent_to_a_process() -> None:
@@ -370,26 +429,42 @@ def test_what_is_compiled_beforehand_can_be_sent_to_a_process() -> None:
 # How snippets are called.
 
 
-def test_who_is_known(tmp_path: Path) -> None:
-    (tmp_path / "softmax").mkdir()
-    for text, known in (
-        ("def softmax(x, *, block=1): ...", True),
-        ("def attention(q, k, v, *, causal=False): ...", True),
-        ("def attention(q, k, v, lengths): ...", False),
-        ("def normalise(x): ...", False),
-    ):
-        (tmp_path / "softmax/new.py").write_text(text)
-        assert calls.known(tmp_path, "softmax/new.py") == known
-    for name in calls.CALLS:
-        assert calls.known(ROOT / "snippets", name)
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("def softmax(x, *, block=1): ...", "softmax"),
+        ("def log_softmax(x): ...", "log_softmax"),
+        ("def check(q, k, v): ...\ndef attend(q, k, v, *, causal): ...", "attend"),
+        ("def attention(q, k, v): ...\ndef longest(size): ...", "attention"),
+        ("def attention(q, k, v, lengths): ...", None),
+        ("SIZE = 1", None),
+    ],
+)
+def test_what_a_file_publishes(text: str, name: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "new.py"
+    path.write_text(text)
+    found = calls.public(path)
+    assert (found and found[0]) == name
 
 
-def test_who_asks_what_is_known_needs_no_torch(pytester: pytest.Pytester) -> None:
-    program = "import benchmarks.calls; assert 'torch' not in sys.modules"
-    found = pytester.run(
-        sys.executable, "-c", f"import sys; sys.path[:0] = [{str(ROOT)!r}]; {program}"
-    )
-    assert found.ret == 0
+def test_a_file_that_nobody_can_call() -> None:
+    with pytest.raises(LookupError, match=r"run\.py"):
+        calls.call(run)
+
+
+def test_a_kernel_is_changed_in_its_text() -> None:
+    changed = calls.load(OWN, {"def softmax(": "def twice("})
+    assert changed.twice
+    assert not hasattr(calls.load(OWN), "twice")
+    for old in ("def softmax(x, y", "x"):
+        with pytest.raises(ValueError, match="times, not once"):
+            calls.load(OWN, {old: ""})
+
+
+def test_a_kernel_of_one_head_takes_them_in_turn() -> None:
+    q = torch.randn(2, 3, 20, 16)
+    result, _ = calls.prepare("attention/flash2_single_head.py", q, q, q)()
+    attention.check(q, q, q, result)
 
 
 def test_sequences_are_packed() -> None:

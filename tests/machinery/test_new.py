@@ -21,6 +21,15 @@ TEST = """from snippets.one import old
 class TestOld:
     pass
 """
+SHOWN = """\
+```svg
+diagrams/one/old.svg
+```
+
+```python
+--8<-- "one/old.py:kernel"
+```
+"""
 MUTANTS = '"""Bugs that the tests of snippets/one/old.py must catch."""\n'
 
 
@@ -31,6 +40,7 @@ def root(tmp_path: Path) -> Path:
         "snippets/one/old.py": SNIPPET,
         "tests/snippets/one/test_old.py": TEST,
         "tests/mutants/one/old.py": MUTANTS,
+        "docs/one/old.md": SHOWN,
     }.items():
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,6 +65,7 @@ def test_a_rung_begins_as_a_copy(root: Path) -> None:
     page = (root / written[3]).read_text()
     assert '--8<-- "one/brand_new.py:kernel"' in page
     assert '--8<-- "one/brand_new.py:launch"' in page
+    assert "```svg\ndiagrams/one/old.svg\n```\n\n## The kernel" in page
     added = CONFIG.replace(
         "late.ipynb\n", "late.ipynb\n      - Brand new: one/brand-new.md\n"
     )

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from verified_docs.check import coverage, files, frame, links, markup, prose
+from verified_docs.check import coverage, files, frame, links, markup, prose, replays
 from verified_docs.check.site import Finding, Missing, Site, Weight
 
 __all__ = ["Finding", "Missing", "Site", "Weight", "findings", "main"]
@@ -21,7 +21,7 @@ def findings(root: Path, built: Path) -> Iterator[Finding]:
     Raises Missing where there is nothing to check.
     """
     site = Site(root.resolve(), built.resolve())
-    for part in (coverage, files, frame, links, markup, prose):
+    for part in (coverage, files, frame, links, markup, prose, replays):
         yield from part.check(site)
 
 

@@ -46,14 +46,15 @@ class Section:
     """A part of a snippet as a page shows it. `name` is "" for the whole file.
 
     `marks` maps the name of a marked statement to its lines in `text`, counted from 0.
-    `first` and `last` are lines of the file, counted from 1. `cut` is the function of
-    which it shows only a part, or "".
+    `first` and `last` are lines of the file, counted from 1, and so are `numbers`, one
+    for each line of `text`. `cut` is the function of which it shows only a part, or "".
     """
 
     name: str
     text: str
     first: int
     last: int
+    numbers: list[int]
     marks: dict[str, range] = field(default_factory=dict)
     cut: str = ""
 
@@ -310,4 +311,4 @@ def _show(
         named[start] = marker.name
         places = [n for n, number in enumerate(kept) if start <= number <= end]
         marks[marker.name] = range(places[0], places[-1] + 1)
-    return Section(name, text, first, last, marks)
+    return Section(name, text, first, last, kept, marks)

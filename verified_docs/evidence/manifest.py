@@ -9,7 +9,7 @@ Both add each conftest.py above the module, and the settings of pytest.
 import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 from verified_docs import layout
@@ -45,8 +45,13 @@ def loaded(root: Path, snippet: str) -> set[str]:
 
 def imported(root: Path, snippet: str) -> set[str]:
     """The files that the imports of a test module and its conftests lead to."""
+    return reached(root, beside(root, snippet))
+
+
+def reached(root: Path, files: Iterable[str]) -> set[str]:
+    """These files, and those that their imports lead to."""
     found: set[str] = set()
-    ahead = [*beside(root, snippet)]
+    ahead = [*files]
     while ahead:
         path = ahead.pop()
         if path not in found and (root / path).is_file():

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.snippets import Section, Snippet
-from verified_docs.pages import badges, diagrams, ladder, notebook, plots
+from verified_docs.pages import badges, diagrams, ladder, notebook, plots, replays
 from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
 
@@ -46,7 +46,9 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     )
     return (
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
-        f'data-section="{section.name}" data-search-exclude><figcaption>'
+        f'data-section="{section.name}" '
+        f'data-lines="{" ".join(map(str, section.numbers))}" '
+        f"data-search-exclude><figcaption>"
         f"{_name(snippet, section)}{_cut(section)}"
         f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
         f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
@@ -131,6 +133,36 @@ def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
     return diagrams.render(path, site.unique("diagram"))
 
 
+def replay(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """A recorded run of a kernel, which can be stepped through."""
+    return replays.render(site, body)
+
+
+def shift(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """Softmax in four formats, with a shift that the reader moves."""
+    _empty(body)
+    return "<figure><verified-shift></verified-shift></figure>"
+
+
+def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """The roofline of the named roofs, with a kernel that the reader moves on it."""
+    _empty(body)
+    record = site.evidence.data("softmax") or {}
+    roofs = {key: options[key] for key in ("bandwidth", "fp32", "bf16")}
+    ceilings = {key: record.get("ceilings", {}).get(key) for key in ("copy", "matmul")}
+    data = " ".join(
+        f'data-{key}="{escape(str(value))}"'
+        for key, value in {**roofs, **ceilings}.items()
+        if value
+    )
+    gpu = site.evidence.gpu_name(site.evidence.quoted)
+    return (
+        f"<figure><verified-roofline {data}></verified-roofline><figcaption>"
+        f"Roofs: {escape(options['source'])}. Dashed: a copy and a product, measured "
+        f"on {escape(gpu)}.</figcaption></figure>"
+    )
+
+
 def plot(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A line plot of a benchmark's record."""
     return plots.plot(site.evidence, body, site.unique("plot"))
@@ -196,6 +228,9 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "output": (output, ("from",)),
     "cell": (cell, ("notebook", "id")),
     "svg": (svg, ()),
+    "replay": (replay, ()),
+    "shift": (shift, ()),
+    "roofline": (roofline, ("bandwidth", "fp32", "bf16", "source")),
     "plot": (plot, ()),
     "measurements": (measurements, ()),
     "verification": (verification, ()),

@@ -45,7 +45,7 @@ def again(site: Site, made: str) -> str:
 
 def _stamp(html: str, *parts: object) -> str:
     made = escape(json.dumps(parts, ensure_ascii=False))
-    return re.sub(r"<\w+", lambda tag: f'{tag[0]} data-made="{made}"', html, count=1)
+    return re.sub(r"<[\w-]+", lambda tag: f'{tag[0]} data-made="{made}"', html, count=1)
 
 
 def digest(markdown: str) -> str:

@@ -56,6 +56,7 @@ class VerifiedDocs(Extension):
         self.superfences.extend_super_fences(
             "*", functools.partial(render_fence, self.site), keep_options, None
         )
+        md.block_level_elements.append("verified-replay")
         self.tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
         md.preprocessors.register(Before(md, self), "verified-before", 26)

@@ -6,7 +6,7 @@ one CUDA graph, as a server does: a call is shorter than the Python that makes i
 """
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from itertools import product
 from typing import Any
@@ -27,27 +27,16 @@ SNIPPETS = (
 FACTS = {"dtype": "bfloat16", "heads": 32, "kv_heads": 8, "head_dim": 128}
 BATCHES = (1, 4, 16, 64)
 SEQS = (1024, 4096, 16384, 32768, 65536, 131072)
-ROUND = 2**31  # bytes of the caches that are read in turn
 
 
 def trial(shape: Shape) -> Trial:
     """All kernels, on as many caches as it takes to fill a round."""
-    rounds = math.ceil(ROUND / cache_bytes(shape))
-    caches = timing.normal(rounds, 2, *cache_size(shape), dtype=shape.dtype)
-    return on(shape, [tuple(cache) for cache in caches])
-
-
-def light(shape: Shape) -> Trial:
-    """All kernels, on a cache whose v is k: nobody looks at the values."""
-    dtype = getattr(torch, shape.dtype)
-    cache = torch.zeros(cache_size(shape), dtype=dtype, device=timing.DEVICE)
-    return on(shape, [(cache, cache)])
-
-
-def on(shape: Shape, caches: list[tuple[torch.Tensor, ...]]) -> Trial:
-    """All kernels, on these caches."""
-    size = shape.batch, shape.heads, 1, shape.head_dim
-    q = timing.normal(*size, dtype=shape.dtype)
+    k_size = shape.batch, shape.kv_heads, shape.seq_k, shape.head_dim
+    cache_bytes = 2 * math.prod(k_size) * getattr(torch, shape.dtype).itemsize
+    rounds = math.ceil(timing.ROUND / cache_bytes)
+    caches = timing.normal(rounds, 2, *k_size, dtype=shape.dtype)
+    q_size = shape.batch, shape.heads, 1, shape.head_dim
+    q = timing.normal(*q_size, dtype=shape.dtype)
 
     def turns(make: Callable[..., Call], *names: str, **options: Any) -> list[Call]:
         return [make(*names, q, k, v, **options) for k, v in caches]
@@ -62,34 +51,16 @@ def on(shape: Shape, caches: list[tuple[torch.Tensor, ...]]) -> Trial:
             "fa3-fwd": partial(turns, peers.fa3, num_splits=0),
         },
         check=lambda name, result: check(q, *caches[-1], result),
-        work={"bytes": cache_bytes(shape)},
+        work={"bytes": cache_bytes},
     )
 
 
-def cache_size(shape: Shape) -> tuple[int, ...]:
-    """Of K, and of V."""
-    return shape.batch, shape.kv_heads, shape.seq_k, shape.head_dim
-
-
-def cache_bytes(shape: Shape) -> int:
-    """Of K and V."""
-    return 2 * math.prod(cache_size(shape)) * getattr(torch, shape.dtype).itemsize
-
-
-def kind(shape: Shape) -> Hashable:
-    """Larger ones make nothing new of our kernels, and take much memory."""
-    small = shape.batch * shape.seq_k <= 2**19
-    return (shape.batch, shape.seq_k) if small else None
-
-
 PART = Part(
-    snippets=SNIPPETS,
+    own=SNIPPETS,
     shapes=lambda: (
         Shape(**FACTS, batch=batch, seq_k=seq) for batch, seq in product(BATCHES, SEQS)
     ),
     trial=trial,
     compiled=("flex_attention",),
     ceiling="copy",
-    kind=kind,
-    light=light,
 )

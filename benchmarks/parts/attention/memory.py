@@ -3,14 +3,15 @@
 The inputs are there before, and a call that tunes itself has done so.
 """
 
-from benchmarks import timing
-from benchmarks.part import Part, Shape, Trial, published
-from benchmarks.parts.attention import check, normal, one_head
+from dataclasses import replace
 
-NAIVE, FP8 = "attention/naive.py", "attention/flash2_fp8.py"
+from benchmarks import timing
+from benchmarks.part import Part, Shape, Trial
+from benchmarks.parts.attention import compare, one_head
+
 LONGEST = 65536  # longer, the definition leaves no room for anything else
 SNIPPETS = (
-    NAIVE,
+    "attention/naive.py",
     "attention/flash1.py",
     "attention/flash2_single_head.py",
     "attention/flash2.py",
@@ -19,7 +20,7 @@ SNIPPETS = (
     "attention/flash2_descriptors.py",
     "attention/flash2_persistent.py",
     "attention/flash2_window.py",
-    FP8,
+    "attention/flash2_fp8.py",
     "attention/varlen.py",
     "attention/split_kv.py",
 )
@@ -27,20 +28,13 @@ SNIPPETS = (
 
 def trial(shape: Shape) -> Trial:
     """All rungs."""
-    qkv = normal(shape)
-    return Trial(
-        own=published(SNIPPETS if shape.seq <= LONGEST else SNIPPETS[1:], *qkv),
-        peers={},
-        check=lambda name, result: check(
-            *qkv, result, tolerance=0.2 if name == FP8 else 0.02
-        ),
-        facts={FP8: {"dtype": "float8_e4m3fn"}},
-        measure=timing.peaks,
-    )
+    names = SNIPPETS if shape.seq <= LONGEST else SNIPPETS[1:]
+    facts = {"attention/flash2_fp8.py": {"dtype": "float8_e4m3fn"}}
+    return replace(compare(shape, names), work={}, facts=facts, measure=timing.peaks)
 
 
 PART = Part(
-    snippets=SNIPPETS,
+    own=SNIPPETS,
     shapes=lambda: (one_head(128, 2**power) for power in range(9, 18)),
     trial=trial,
 )

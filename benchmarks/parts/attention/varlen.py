@@ -9,27 +9,28 @@ from benchmarks.part import Part, Shape, Trial, published
 from benchmarks.parts.attention import check, first, normal
 
 PACKED, PADDED = "attention/varlen.py", "attention/flash2_causal.py"
-BATCH, LONGEST = 16, 4096
 FILLS = (0.25, 0.5, 0.75, 1.0)  # tokens, as a fraction of the padded batch
 
 
 def shapes() -> Iterator[Shape]:
     """Batches that are more and more full."""
-    facts = {"dtype": "bfloat16", "head_dim": 128, "longest": LONGEST, "heads": 16}
+    facts = {"dtype": "bfloat16", "head_dim": 128, "longest": 4096, "heads": 16}
     for fill in FILLS:
-        yield Shape(**facts, fill=fill, batch=BATCH, tokens=sum(lengths(fill)))
+        shape = Shape(**facts, fill=fill, batch=16)
+        shape.tokens = sum(lengths(shape))
+        yield shape
 
 
-def lengths(fill: float) -> list[int]:
-    """Lengths that rise to LONGEST, about `fill` of it on average."""
+def lengths(shape: Shape) -> list[int]:
+    """Lengths that rise to the longest, about `fill` of it on average."""
     # The integral of u^p from 0 to 1 is 1 / (p + 1).
-    power = 1 / fill - 1
-    return [round(LONGEST * ((i + 1) / BATCH) ** power) for i in range(BATCH)]
+    power, batch = 1 / shape.fill - 1, shape.batch
+    return [round(shape.longest * ((i + 1) / batch) ** power) for i in range(batch)]
 
 
 def trial(shape: Shape) -> Trial:
     """The packed sequences, and the batch with zeros behind each of them."""
-    seqs = lengths(shape.fill)
+    seqs = lengths(shape)
     qkv = normal(Shape(seq=shape.longest, **vars(shape)))
     for x in qkv:
         for sequence, length in zip(x, seqs, strict=True):
@@ -51,4 +52,4 @@ def trial(shape: Shape) -> Trial:
     )
 
 
-PART = Part(snippets=(PACKED, PADDED), shapes=shapes, trial=trial)
+PART = Part(own=(PACKED, PADDED), shapes=shapes, trial=trial)

@@ -1,10 +1,9 @@
 """The sliding window: what a narrower one saves, on one long sequence."""
 
-from functools import partial
+from dataclasses import replace
 
-from benchmarks import peers
-from benchmarks.part import Part, Shape, Trial, published
-from benchmarks.parts.attention import check, normal
+from benchmarks.part import Part, Shape, Trial
+from benchmarks.parts.attention import compare
 
 SNIPPETS = ("attention/flash2_window.py",)
 WINDOWS = (256, 1024, 4096, 16384)  # the widest is the causal mask
@@ -13,17 +12,13 @@ LONG = {"dtype": "bfloat16", "head_dim": 128, "seq": 16384, "batch": 1, "heads":
 
 def trial(shape: Shape) -> Trial:
     """Our kernel, and FlexAttention, the peer that has windows."""
-    qkv, options = normal(shape), {"causal": True, "window": shape.window}
-    return Trial(
-        own=published(SNIPPETS, *qkv, **options),
-        peers={"flex_attention": partial(peers.flex, *qkv, **options)},
-        check=lambda name, result: check(*qkv, result, **options),
-    )
+    compared = compare(shape, SNIPPETS, ["flex_attention"], window=shape.window)
+    return replace(compared, work={})
 
 
 PART = Part(
-    snippets=SNIPPETS,
-    shapes=lambda: (Shape(**LONG, window=window) for window in WINDOWS),
+    own=SNIPPETS,
+    shapes=lambda: (Shape(**LONG, causal=True, window=width) for width in WINDOWS),
     trial=trial,
     compiled=("flex_attention",),
 )

@@ -4,9 +4,9 @@ from functools import partial
 
 import torch
 
-from benchmarks import peers, timing
-from benchmarks.part import Part, Shape, Trial, near, published
-from benchmarks.parts.softmax import copy, matrix, shapes, some
+from benchmarks import peers
+from benchmarks.part import Part, Shape, Trial, published
+from benchmarks.parts.softmax import compare, matrix, shapes, some
 
 WHOLE = ("softmax/one_row.py", "softmax/whole_row.py", "softmax/persistent.py")
 ANY = (
@@ -25,23 +25,17 @@ BEYOND = {"float32": (1114112,), "bfloat16": (2097152, 2228224)}
 def trial(shape: Shape) -> Trial:
     """All kernels on a matrix."""
     x = matrix(shape)
-    expected = torch.softmax(some(x), dim=-1)
-    return Trial(
-        own=published(ANY + (WHOLE if shape.cols <= LONGEST else ()), x),
-        peers={
-            "torch.softmax": lambda: partial(torch.softmax, x, dim=-1),
-            "torch.compile": partial(peers.compiled_softmax, x),
-            "liger": partial(peers.liger_softmax, x),
-            "copy": partial(copy, x),
-        },
-        check=lambda name, y: name == "copy" or near(some(y), expected, 0.01),
-        work={"bytes": 2 * x.nbytes},
-        measure=timing.one_by_one,
-    )
+    own = published(ANY + (WHOLE if shape.cols <= LONGEST else ()), x)
+    others = {
+        "torch.softmax": lambda: partial(torch.softmax, x, dim=-1),
+        "torch.compile": partial(peers.compiled_softmax, x),
+        "liger": partial(peers.liger_softmax, x),
+    }
+    return compare(x, own, others, torch.softmax(some(x), dim=-1))
 
 
 PART = Part(
-    snippets=WHOLE + ANY,
+    own=WHOLE + ANY,
     shapes=partial(shapes, **BEYOND),
     trial=trial,
     compiled=("torch.compile",),

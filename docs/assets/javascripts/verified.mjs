@@ -117,3 +117,6 @@ const watch = () => {
 if (document.readyState === "complete") watch();
 else addEventListener("load", watch);
 if (document.querySelector("form.confirm")) import("./confirm.mjs");
+for (const name of ["replay", "shift", "roofline"]) {
+  if (document.querySelector(`verified-${name}`)) import(`./${name}.mjs`);
+}

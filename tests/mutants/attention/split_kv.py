@@ -98,7 +98,6 @@ MUTANTS = [
         "tl.int32",
         "offsets inside a head in 32 bits",
     ),
-    Mutant("stride(3) for x in (k, v))", "stride(3) for x in (k,))", "v in 32 bits"),
     Mutant("1 <= splits <= 256", "splits <= 256", "no part at all"),
     Mutant("1 <= splits <= 256", "1 <= splits", "any number of parts"),
     Mutant("// (7 * block_d", "// (3 * block_d", "tiles with no room for stages"),

@@ -24,8 +24,8 @@ MUTANTS = [
     Mutant("last, splits * BLOCK_N):", "last, BLOCK_N):", "parts that overlap"),
     Mutant("w[:, None] * o_s", "o_s", "parts that all count the same"),
     Mutant(
-        "tl.int32 if max(spans) < 2**31 else tl.int64",
-        "tl.int32",
+        "offs_n = (start_n + tl.arange(0, BLOCK_N)).to(tl.int64)",
+        "offs_n = start_n + tl.arange(0, BLOCK_N)",
         "offsets inside a head in 32 bits",
     ),
 ]

@@ -5,13 +5,13 @@ from tests.mutants import Mutant
 MUTANTS = [
     Mutant("delta = (y * dy).sum(", "delta = dy.sum(", "the reference forgets y"),
     Mutant("return y * (dy - delta)", "return y * dy", "the reference forgets delta"),
-    Mutant("mask, other=0.0, evict", "mask, other=1.0, evict", "tails of ones", 2),
-    Mutant("dy_ptrs, mask, other=0.0", "dy_ptrs, mask, other=1e9", "dy: a tail"),
+    Mutant("mask, other=0.0,\n", "mask, other=1.0,\n", "tails of ones", 2),
+    Mutant("dyc, mask, other=0.0,", "dyc, mask, other=1e9,", "dy: a tail"),
     Mutant("offs_r * stride_dyr", "offs_r * cols", "dy taken contiguous"),
     Mutant("offs * stride_dyc", "offs", "dy's column stride ignored", 2),
     Mutant(
-        "dy_ptr + offs * stride_dyc, mask",
-        "dy_ptr + offs, mask",
+        "load(dy_ptr + offs * stride_dyc",
+        "load(dy_ptr + offs",
         "only the second time",
     ),
     Mutant("products += y", "products = y", "only the last tile in delta"),

@@ -1,0 +1,303 @@
+// <verified-replay src="….json" snippet="part/name.py" id="…" data-run="…">: a recorded
+// run of a kernel, which the reader steps through. What is inside the element is for paper, and
+// for browsers without scripts.
+
+import { choice, make } from "./elements.mjs";
+import { light, linesOf } from "./replay/code.mjs";
+import { Stage } from "./replay/stage.mjs";
+import { frame } from "./replay/trace.mjs";
+
+const PACE = { line: 1300, tile: 2000, program: 2600 }; // milliseconds, while it plays
+
+const button = (text, name, click) =>
+  make("button", { type: "button", textContent: text, ariaLabel: name, onclick: click });
+
+/** One trace as the reader sees it: the stage, the code around the line, the sentence. */
+class View {
+  constructor(trace, section) {
+    this.trace = trace;
+    this.lines = linesOf(trace.snippet, section);
+    this.stage = new Stage();
+    this.picture = make("div", { className: "replay-stage" }, this.stage.element);
+    this.text = make("div", { className: "replay-text" });
+    this.code = make("div", { className: "replay-code highlight", "aria-hidden": "true" }, this.text);
+    this.code.hidden = !this.lines.size;
+    this.program = make("span", { className: "replay-program" });
+    this.sentence = make("span");
+    this.say = make("p", { className: "replay-say", "aria-live": "polite" },
+      make("span", { className: "replay-name", textContent: trace.snippet }), this.program, this.sentence);
+    this.element = make("div", { className: "replay-view" }, this.picture,
+      make("div", { className: "replay-now" }, this.code, this.say));
+    this.texts = new Map([...this.lines].sort(([a], [b]) => a - b).map(([line, [{ range }]]) =>
+      [line, make("div", {}, range.cloneContents(), "\n")]));
+    this.text.append(...this.texts.values());
+    new ResizeObserver(() => this.fit()).observe(this.picture);
+  }
+
+  get steps() {
+    return this.run.steps;
+  }
+
+  /** Steps where a part begins, of this kind or a larger one, and the last step. */
+  starts(unit) {
+    const programs = this.run.programs.map(({ start }) => start);
+    const tiles = [...this.steps.keys()].filter((n) => this.steps[n].mark);
+    const found = unit === "program" ? programs : [...tiles, ...programs, 0];
+    return [...new Set([...found, this.steps.length - 1])].sort((a, b) => a - b);
+  }
+
+  load(name) {
+    const { runs, sizes } = this.trace;
+    this.run = runs.find((run) => run.name === name) ?? runs[0];
+    this.last = null;
+    this.stage.load(this.run, sizes);
+    const indents = this.steps.map(({ line }) => this.lines.get(line)?.[0].range.toString().search(/\S/) ?? 0);
+    this.text.style.setProperty("--indent", Math.min(...indents));
+    this.fit();
+  }
+
+  fit() {
+    if (!this.run) return;
+    this.stage.fit();
+    if (this.last) this.show(...this.last);
+  }
+
+  show(at, { secret, moving, lit } = {}) {
+    this.last = [at, { secret, lit }];
+    if (!this.stage.boxes) return; // It has no size yet.
+    const { run, steps } = this;
+    const step = steps[at];
+    this.stage.show(frame(run, at), { secret, moving });
+    const program = run.programs.findLastIndex(({ start }) => start <= at);
+    const { label, kernel } = run.programs[program] ?? {};
+    const where = `${kernel ? `${kernel}, program` : "Program"} ${program + 1} of ${run.programs.length}: ${label}`;
+    this.program.textContent = program < 0 ? "" : where;
+    const names = run.state.filter(({ name }) => name in (step.state ?? {})).map((it) => it.label);
+    const formulas = at === steps.length - 1 ? Object.entries(run.formula ?? {}) : [];
+    const sums = formulas.map(([what, { text, value }]) => `${what} ${text} = ${value} bytes`);
+    const end = sums.length ? ` By the formula: ${sums.join(", ")}.` : "";
+    this.sentence.textContent = secret ? `What will ${names.join(" and ")} be after this line?` : step.say + end;
+    const { line: first, last = first } = step;
+    for (const [line, text] of this.texts) {
+      text.classList.toggle("lit", first <= line && line <= last);
+    }
+    const place = [...this.texts.keys()].indexOf(first);
+    if (place >= 0) {
+      this.text.style.setProperty("--at", place);
+      this.text.style.setProperty("--half", (last - first) / 2);
+    }
+    light(this.lines, first, last, lit);
+  }
+}
+
+class Replay extends HTMLElement {
+  at = 0;
+  unit = "line";
+
+  connectedCallback() {
+    this.near = new IntersectionObserver(([{ isIntersecting }]) => {
+      if (isIntersecting) this.start();
+    }, { rootMargin: "800px" });
+    this.near.observe(this);
+    this.follow = () => this.#follow();
+    addEventListener("hashchange", this.follow);
+    if (this.#address()) this.start();
+  }
+
+  disconnectedCallback() {
+    this.near.disconnect();
+    removeEventListener("hashchange", this.follow);
+    this.play(false);
+  }
+
+  async start() {
+    this.near.disconnect();
+    if (this.started) return;
+    this.started = true;
+    try {
+      const trace = await this.#fetched(this.getAttribute("src"));
+      this.view = new View(trace, this.dataset.beside);
+    } catch {
+      return; // The figure stays.
+    }
+    this.#build();
+    this.#choose(this.dataset.run);
+    this.setAttribute("ready", "");
+    this.view.fit();
+    this.#follow();
+  }
+
+  async #fetched(address) {
+    const answer = await fetch(address);
+    if (!answer.ok) throw new Error(answer.statusText);
+    return answer.json();
+  }
+
+  /** Run and step of an address that leads here. */
+  #address() {
+    const [, id, run, step] = /^#(.+)=(.+):(\d+)$/.exec(decodeURI(location.hash)) ?? [];
+    return id === this.id ? { run, step: step - 1 } : null;
+  }
+
+  #follow() {
+    const to = this.view && this.#address();
+    if (!to) return;
+    this.#choose(to.run);
+    this.go(to.step);
+    this.scrollIntoView({ block: "nearest" });
+  }
+
+  #build() {
+    const { runs, compare } = this.view.trace;
+    const name = this.getAttribute("snippet") ?? "";
+    this.runs = choice("Input", runs.map((run) => [run.name, run.title]), (run) => {
+      this.#choose(run);
+      this.go(0);
+    });
+    const units = ["line", "tile", "program"].map((unit) => [unit, unit]);
+    this.units = choice("Step by", units, (unit) => {
+      this.unit = unit;
+      this.units.press(unit);
+    });
+    this.guess = button("Guess first", "Guess first, then see each result", () => {
+      this.guessing = !this.guessing;
+      this.guess.ariaPressed = String(this.guessing);
+      this.#show();
+    });
+    this.guess.ariaPressed = "false";
+    this.beside = button("Compare", `Compare with ${compare?.snippet}`, () => this.#compare());
+    this.beside.ariaPressed = "false";
+    this.playing = button("Play", "Play", () => this.play(!this.timer));
+    this.back = button("‹", "Back", () => this.step(-1));
+    this.next = button("›", "Forward", () => this.step(1));
+    this.slider = make("input", { type: "range", min: 0, ariaLabel: "Step",
+      oninput: () => this.go(Number(this.slider.value)) });
+    this.marks = make("div", { className: "replay-marks", "aria-hidden": "true" });
+    this.link = make("a", { className: "replay-link" });
+    this.views = make("div", { className: "replay-views" }, this.view.element);
+    this.body = make("div", { className: "replay", role: "group", ariaLabel: `Replay of ${name}` },
+      make("div", { className: "replay-bar" },
+        runs.length > 1 ? this.runs.element
+          : make("span", { className: "replay-program", textContent: `Replay of ${name}` }),
+        this.guess, ...(compare ? [this.beside] : [])),
+      this.views,
+      make("div", { className: "replay-controls" },
+        make("div", { className: "replay-track" }, this.slider, this.marks),
+        make("div", { className: "replay-bar" }, this.back, this.playing, this.next,
+        make("span", { className: "replay-by", textContent: "step by" }), this.units.element, this.link)));
+    this.body.addEventListener("keydown", (event) => this.#key(event));
+    this.units.press(this.unit);
+    this.append(this.body);
+  }
+
+  #choose(name) {
+    this.view.load(name);
+    this.other?.load(name);
+    const { run, steps } = this.view;
+    this.runs.press(run.name);
+    this.slider.max = steps.length - 1;
+    const programs = new Set(run.programs.map(({ start }) => start));
+    this.marks.replaceChildren(...this.view.starts("tile").slice(0, -1).map((start) => {
+      const mark = make("i", { className: programs.has(start) ? "program" : "" });
+      mark.style.setProperty("--at", start / (steps.length - 1));
+      return mark;
+    }));
+    this.go(Math.min(this.at, steps.length - 1));
+  }
+
+  async #compare() {
+    if (this.other) {
+      this.other.element.remove();
+      this.other = null;
+    } else {
+      const { snippet, compare } = this.view.trace;
+      const [from, to] = [snippet, compare.snippet].map((it) => it.replace(/py$/, "json"));
+      this.other = new View(await this.#fetched(this.getAttribute("src").replace(from, to)));
+      this.other.load(this.view.run.name);
+      this.views.append(this.other.element);
+    }
+    this.toggleAttribute("compare", Boolean(this.other));
+    this.beside.ariaPressed = String(Boolean(this.other));
+    this.#show();
+  }
+
+  /** The step of the other trace that is as far from the same load as this one. */
+  #matching() {
+    const [here, there] = [this.view, this.other].map(({ steps }) =>
+      [...[...steps.keys()].filter((n) => steps[n].reads), steps.length - 1]);
+    if (this.at === here.at(-1)) return there.at(-1);
+    const n = here.findLastIndex((start) => start <= this.at);
+    if (n < 0) return 0;
+    const [from, to] = [there[n] ?? there.at(-1), there[n + 1] ?? there.at(-1)];
+    return Math.min(from + this.at - here[n], Math.max(from, to - 1));
+  }
+
+  /** Whether a step computes something that can be guessed. */
+  #asks(step) {
+    return this.guessing && !step.reads && Object.keys(step.state ?? {}).length > 0;
+  }
+
+  go(at, moving = false) {
+    const last = this.view.steps.length - 1;
+    this.at = Math.max(0, Math.min(at, last));
+    this.secret = moving && this.#asks(this.view.steps[this.at]);
+    this.#show(moving);
+  }
+
+  step(by) {
+    this.touched = true;
+    if (by > 0 && this.secret) {
+      this.secret = false;
+      this.#show();
+    } else if (this.unit === "line") {
+      this.go(this.at + by, by > 0);
+    } else {
+      const starts = this.view.starts(this.unit);
+      const to = by > 0 ? starts.find((n) => n > this.at) : starts.findLast((n) => n < this.at);
+      this.go(to ?? this.at, by > 0);
+    }
+  }
+
+  play(on) {
+    clearTimeout(this.timer);
+    this.timer = 0;
+    if (on && this.at === this.view.steps.length - 1) this.go(0);
+    const turn = () => {
+      this.step(1);
+      if (this.at === this.view.steps.length - 1) this.play(false);
+      else this.timer = setTimeout(turn, PACE[this.unit]);
+    };
+    if (on) this.timer = setTimeout(turn, 300);
+    if (this.playing) this.playing.textContent = this.playing.ariaLabel = on ? "Pause" : "Play";
+    // Nobody can listen as fast as it plays.
+    if (this.view) this.view.say.ariaLive = on ? "off" : "polite";
+  }
+
+  #show(moving) {
+    const { at, secret, view } = this;
+    this.touched ||= at > 0;
+    view.show(at, { secret, moving, lit: this.touched });
+    this.other?.show(this.#matching(), { secret, moving, lit: this.touched });
+    this.slider.value = at;
+    this.slider.ariaValueText = `Step ${at + 1} of ${view.steps.length}. ${view.program.textContent}`;
+    this.back.disabled = at === 0;
+    this.next.disabled = at === view.steps.length - 1 && !secret;
+    this.next.textContent = secret ? "Reveal" : "›";
+    this.next.ariaLabel = secret ? "Reveal" : "Forward";
+    this.link.href = `#${this.id}=${view.run.name}:${at + 1}`;
+    this.link.textContent = `${at + 1} / ${view.steps.length}`;
+    this.link.ariaLabel = `${this.link.textContent}: link to this step`;
+  }
+
+  #key(event) {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const end = { Home: 0, End: Infinity }[event.key];
+    if (event.altKey || event.ctrlKey || event.metaKey || (!step && end === undefined)) return;
+    event.preventDefault();
+    this.play(false);
+    if (step) this.step(step);
+    else this.go(end);
+  }
+}
+
+customElements.define("verified-replay", Replay);

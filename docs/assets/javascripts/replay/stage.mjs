@@ -1,0 +1,257 @@
+// The drawing of memory, above, and the chip, below.
+
+import { draw } from "../elements.mjs";
+import { indices } from "./trace.mjs";
+import { arranged, BUS, number, PAD, READABLE, scene } from "./scene.mjs";
+
+const LEVELS = { memory: "GPU memory", shared: "Shared memory", registers: "Registers" };
+const FLIGHT = { duration: 380, easing: "cubic-bezier(.3,0,.2,1)" };
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+function written(value, digits) {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "string") return { "-inf": "−∞", inf: "∞" }[value] ?? "NaN";
+  const large = Math.abs(value) >= 99.5 ? 2 : Math.abs(value) >= 9.95 ? 1 : 0;
+  const text = value.toFixed(Math.max(0, digits - large));
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+}
+
+/** The drawing of memory and chip. */
+export class Stage {
+  constructor() {
+    this.element = draw("svg", { role: "img" });
+    this.element.addEventListener("pointerover", ({ target }) => this.#peek(target));
+  }
+
+  load(run, sizes) {
+    this.run = run;
+    this.sizes = sizes ?? {};
+    this.scene = scene(run);
+    const names = (items) => items.map((it) => `${it.label} ${it.about}`).join(", ");
+    const { memory, chip } = this.scene;
+    this.element.ariaLabel = `In memory: ${names(memory)}. On the chip: ${names(chip)}.`;
+  }
+
+  /** Draw anew at the size that the element has, with the largest cells that fit. */
+  fit() {
+    const { width, height } = this.element.parentElement.getBoundingClientRect();
+    if (!width) return;
+    const best = arranged(this.scene, width, height);
+    this.boxes = best.boxes;
+    const { bands } = best;
+    const text = (kind, x, y, end) =>
+      draw("text", { class: kind, x, y, "text-anchor": end ? "end" : "start" });
+    const middle = bands[0].height + BUS / 2 + 4;
+    this.note = text("quiet", width - PAD, 15, true);
+    this.sums = {
+      read: text("sum", PAD, middle),
+      written: text("sum", width - PAD, middle, true),
+      products: text("sum", width - PAD, bands.at(-1).y + 15, true),
+    };
+    const titles = bands.map(({ name, y, x = 0 }) => {
+      const title = text("band", x + PAD, y + 15);
+      title.append(bands.length < 3 && name === "registers" ? "On the chip" : LEVELS[name],
+        draw("tspan", { class: "quiet", dx: 6 }, this.sizes[name] ?? ""));
+      return title;
+    });
+    this.parts = new Map();
+    const drawn = [...this.scene.memory, ...this.scene.chip].map((it) => this.#item(it));
+    this.air = draw("g", { class: "air" });
+    this.element.setAttribute("viewBox", `0 0 ${width} ${Math.max(height, best.height)}`);
+    // What is left over is above and below.
+    const down = Math.max(0, (height - best.height) / 2);
+    this.element.replaceChildren(draw("g", { transform: `translate(0 ${down})` },
+      ...bands.map((band) => draw("rect", {
+        class: `level ${band.name}`, x: (band.x ?? 0) + 0.5, y: band.y + 0.5,
+        width: width - (band.x ?? 0) - 1, height: band.height - 1, rx: 5,
+      })),
+      ...titles, this.note, ...Object.values(this.sums), ...drawn, this.air));
+  }
+
+  #item(it) {
+    const { x, y, side, room } = this.boxes.get(it);
+    const group = draw("g", { class: `item t-${it.colour} ${it.level}` });
+    const label = draw("text", { class: "label", x, y: y - 5 }, it.label);
+    if (9 * it.label.length + 6.2 * it.about.length < room) {
+      label.append(draw("tspan", { class: "quiet", dx: 5 }, it.about));
+    }
+    group.append(draw("title", {}, `${it.label}: ${it.about}`), label);
+    const cells = Array.from({ length: it.rows * it.cols }, (_, index) => {
+      const at = this.#at(it, index);
+      const rect = draw("rect", {
+        x: at.x + 0.5, y: at.y + 0.5, width: at.w - 1, height: at.h - 1, rx: 2, class: "cell",
+        "fill-opacity": 0.06,
+      });
+      const cell = { rect };
+      rect.peek = [it, index, cell];
+      group.append(rect);
+      if (it.bars) {
+        cell.bar = draw("rect", { class: "bar", y: at.y + 0.5, height: at.h - 1, rx: 2 });
+        cell.was = draw("path", { class: "was" });
+        group.append(cell.bar, cell.was);
+      }
+      if (it.bars || side >= READABLE) {
+        const small = it.bars ? Math.min(12, side - 2) : side / (side < 30 ? 2.3 : 2.9);
+        cell.text = draw("text", {
+          x: at.x + at.w / 2, y: at.y + at.h / 2, class: "value", "font-size": small,
+        });
+        group.append(cell.text);
+      }
+      if (it.key === "memory") group.append((cell.mark = draw("path", { class: "used" })));
+      return cell;
+    });
+    const outline = draw("path", { class: "outline" });
+    group.append(outline);
+    this.parts.set(it, { group, cells, outline });
+    return group;
+  }
+
+  /** The box of the cell with this index in the tensor. */
+  #at(it, index) {
+    const { x, y, side, across } = this.boxes.get(it);
+    const place = [Math.floor(index / it.stride), index % it.stride];
+    const [row, column] = it.turned ? place.toReversed() : place;
+    return { x: x + column * across, y: y + row * side, w: across, h: side };
+  }
+
+  /** The smallest box around cells, and the boxes that it falls into if it has holes. */
+  #bounds(it, all) {
+    if (!all.length) return null;
+    const boxes = all.map((index) => this.#at(it, index));
+    const x = Math.min(...boxes.map((box) => box.x));
+    const y = Math.min(...boxes.map((box) => box.y));
+    const w = Math.max(...boxes.map((box) => box.x + box.w)) - x;
+    const h = Math.max(...boxes.map((box) => box.y + box.h)) - y;
+    const whole = Math.abs(w * h - boxes.length * boxes[0].w * boxes[0].h) < 1;
+    return { x, y, w, h, parts: whole ? [{ x, y, w, h }] : boxes };
+  }
+
+  #outline(it, all, kind) {
+    const { outline } = this.parts.get(it);
+    const parts = this.#bounds(it, all)?.parts ?? [];
+    const path = parts.map(({ x, y, w, h }) => `M${x} ${y}h${w}v${h}h${-w}z`);
+    outline.setAttribute("d", path.join(""));
+    outline.setAttribute("class", `outline ${kind}`);
+  }
+
+  /** Draw a frame; `secret` hides what its step computes, `moving` lets tiles fly. */
+  show(frame, { secret = false, moving = false } = {}) {
+    const { step, memory, chip, sums } = frame;
+    const changed = new Set(Object.keys(step.state ?? {}));
+    const uses = new Set([...(step.uses ?? []), ...(step.product?.of ?? [])]);
+    for (const it of this.scene.memory) {
+      const { values, reads, touched } = memory.get(it.name);
+      const hidden = new Set(secret ? touched : []);
+      this.#paint(it, values.map((value, n) => (hidden.has(n) ? null : value)), { reads });
+      this.#outline(it, touched, "");
+    }
+    for (const it of this.scene.chip) {
+      const held = chip.get(it.name);
+      const others = this.scene.chip.filter((o) => (o.place ?? o.name) === (it.place ?? it.name));
+      const newest = Math.max(-1, ...others.map((o) => chip.get(o.name)?.since ?? -1));
+      const shown = held ? held.since === newest : !it.place && newest < 0;
+      const hides = secret && changed.has(it.name);
+      this.parts.get(it).group.classList.toggle("away", !shown);
+      this.parts.get(it).group.classList.toggle("empty", !held);
+      const old = changed.has(it.name) ? held?.before : null;
+      this.#paint(it, held?.values ?? [], { hides, old });
+      const all = [...Array(it.rows * it.cols).keys()];
+      const kind = changed.has(it.name) ? "new" : "uses";
+      this.#outline(it, held && (changed.has(it.name) || uses.has(it.name)) ? all : [], kind);
+    }
+    const { totals } = this.run;
+    const words = { read: ["↓ read", "bytes"], written: ["↑ written", "bytes"], products: ["", "multiply-adds"] };
+    for (const [what, [before, after]] of Object.entries(words)) {
+      const [now, all] = [sums[what], totals[what]].map((each) => each.toLocaleString("en"));
+      this.sums[what].textContent = totals[what] ? `${before} ${now} of ${all} ${after}` : "";
+    }
+    this.sums.read.classList.toggle("now", Boolean(step.reads));
+    const stored = this.scene.memory.filter((it) => it.level !== "map" && it.writes);
+    const stores = stored.some((it) => memory.get(it.name).touched.length && step.writes);
+    this.sums.written.classList.toggle("now", Boolean(stores));
+    this.sums.products.classList.toggle("now", Boolean(step.product));
+    this.note.textContent = "";
+    this.air.replaceChildren();
+    if (moving && !still.matches) this.#fly(step, changed, uses);
+  }
+
+  #paint(it, values, { reads, hides, old }) {
+    const { cells } = this.parts.get(it);
+    const digits = it.whole ? 0 : it.bars || this.boxes.get(it).side >= 30 ? 2 : 1;
+    for (const [index, cell] of cells.entries()) {
+      const value = values[index];
+      const now = hides ? NaN : number(value);
+      const text = hides ? "?" : written(value, digits);
+      const kind = value === null || value === undefined ? "cell none"
+        : value === "-inf" ? "cell masked" : value === "nan" ? "cell nan" : "cell";
+      // Setting what is there already costs as much as a change.
+      const key = `${text}|${kind}|${hides || value}|${old?.[index]}|${reads?.[index]}`;
+      if (cell.key === key) continue;
+      Object.assign(cell, { key, value: hides ? "?" : value });
+      if (cell.text) cell.text.textContent = text;
+      cell.rect.setAttribute("class", kind);
+      if (it.bars) {
+        const { x, y, w, h } = this.#at(it, index);
+        const scale = (each) => x + 1 + ((each - it.low) / (it.high - it.low || 1)) * (w - 2);
+        const [from, to] = [scale(0), Number.isNaN(now) ? scale(0) : scale(now)];
+        cell.bar.setAttribute("x", Math.min(from, to));
+        cell.bar.setAttribute("width", Math.abs(to - from));
+        const was = scale(number(old?.[index]));
+        cell.was.setAttribute("d", Number.isNaN(was) ? "" : `M${was} ${y + 1}v${h - 2}`);
+      } else {
+        const strength = Number.isNaN(now) ? 0 : 0.06 + (0.44 * Math.abs(now)) / it.shade;
+        cell.rect.setAttribute("fill-opacity", strength.toFixed(3));
+      }
+      if (cell.mark) {
+        // A corner for each time that it was read.
+        const { x, y, w } = this.#at(it, index);
+        const c = Math.min(6, w / 3.5), far = w - 1;
+        const corners = [
+          `M${x + 1} ${y + 1}h${c}l${-c} ${c}z`, `M${x + far} ${y + 1}v${c}l${-c} ${-c}z`,
+          `M${x + far} ${y + far}h${-c}l${c} ${-c}z`, `M${x + 1} ${y + far}v${-c}l${c} ${c}z`,
+        ];
+        cell.mark.setAttribute("d", corners.slice(0, reads?.[index] ?? 0).join(""));
+      }
+    }
+  }
+
+  /** What is loaded or stored moves between memory and chip. */
+  #fly(step, changed, uses) {
+    const named = (items, name) => items.find((it) => it.name === name);
+    const chip = (test) => this.scene.chip.find(test);
+    const whole = (it) => this.#bounds(it, [...Array(it.rows * it.cols).keys()]);
+    const flights = [
+      ...(step.reads ?? []).map(([name, spans]) => {
+        const from = named(this.scene.memory, name);
+        const to = chip((it) => changed.has(it.name) && it.colour === from.colour)
+          ?? chip((it) => changed.has(it.name));
+        return to && [from, this.#bounds(from, [...indices(spans)]), whole(to)];
+      }),
+      ...(step.writes ?? []).map(([name, spans]) => {
+        const to = named(this.scene.memory, name);
+        const from = chip((it) => uses.has(it.name) && it.colour === to.colour)
+          ?? chip((it) => uses.has(it.name) || it.colour === to.colour);
+        return from && [to, whole(from), this.#bounds(to, [...indices(spans)])];
+      }),
+    ];
+    for (const [it, from, to] of flights.filter((each) => each?.every(Boolean))) {
+      const card = draw("rect", {
+        class: `card t-${it.colour}`, x: to.x, y: to.y, width: to.w, height: to.h, rx: 3,
+      });
+      this.air.append(card);
+      const start = `translate(${from.x - to.x}px,${from.y - to.y}px) ` +
+        `scale(${from.w / to.w},${from.h / to.h})`;
+      const frames = [{ transform: start, opacity: 1 }, { opacity: 1, offset: 0.8 },
+        { transform: "none", opacity: 0 }];
+      card.animate(frames, FLIGHT).finished.finally(() => card.remove());
+    }
+  }
+
+  #peek({ peek }) {
+    if (!peek) return;
+    const [it, index, { value }] = peek;
+    const place = [Math.floor(index / it.stride), index % it.stride].slice(-it.shape.length);
+    const is = value === "?" ? value : written(value, 3) || "empty";
+    this.note.textContent = `${it.label}[${place.join(", ")}] = ${is}`;
+  }
+}

@@ -1,0 +1,263 @@
+"""Replays: how a run is watched and told, their element on a page, and their check."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+
+from tests.machinery import small_site
+from verified_docs import layout
+from verified_docs.code import snippets
+from verified_docs.evidence import records
+
+if not triton.knobs.runtime.interpret:
+    pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)
+
+from snippets.softmax.wrong_blocks import softmax
+from tests.replays import Replay, Run, Show
+from tests.replays.sentences import StoryError, typeset
+from tests.replays.story import Story, ranges
+from tests.replays.watch import Watch
+
+ROOT = Path(__file__).parents[2]
+KERNEL = snippets.load(ROOT, "softmax/wrong_blocks.py")
+LINES = {
+    "x = tl.load": "Load {count} numbers of tile {tile}: {x}.",
+    "m_i = tl.max": "The largest of them is {m_i}.",
+    "l_i = tl.sum": "They add up to {l_i}.",
+    "output": "Divide by {l_i}.",
+    "tl.store": "Store {bytes} bytes.",
+}
+ONE = "part/one.py"
+RECORD = layout.replay_record(ONE)
+RUN = {
+    "name": "first",
+    "title": "The first",
+    "tensors": [
+        {"name": "x", "label": "x", "colour": "x", "level": "memory", "shape": [2],
+         "bytes": 4, "writes": False, "values": [1, "-inf"]},
+    ],
+    "state": [
+        {"name": "m_i", "label": "m", "colour": "m", "level": "registers", "shape": []},
+    ],
+    "programs": [{"id": [0, 0, 0], "label": "row 0", "start": 0}],
+    "steps": [
+        {"line": 11, "mark": "program", "reads": [["x", [0, 2]]], "say": "Load < x."},
+        {"line": 12, "state": {"m_i": [1]}, "say": "The maximum is 1."},
+    ],
+    "frames": [0, 1],
+    "totals": {"read": 8, "written": 0, "products": 0},
+    "formula": {"read": {"text": "C · b", "value": 8}},
+}  # fmt: skip
+
+
+def watched(x: torch.Tensor) -> Watch:
+    """A run of the kernel with tiles of 2."""
+    watch = Watch(KERNEL.path, {"softmax_kernel"}, {}, {})
+    with watch.watching():
+        softmax(x, block_cols=2)
+    return watch
+
+
+def described(**changes: object) -> Replay:
+    """A description of the kernel's replay."""
+    options: dict = {
+        "call": softmax,
+        "expected": softmax,
+        "runs": {"one": Run("One", {})},
+        "memory": [Show("x", "x", "input"), Show("y", "y", "output")],
+        "state": [Show("x", "x", "tile"), Show("m_i", "m", "maximum"),
+                  Show("l_i", "l", "sum")],
+        "lines": LINES,
+        "frames": "output",
+        "program": "row {0}",
+        "formulas": {},
+        "symbols": lambda x: {},
+    } | changes  # fmt: skip
+    return Replay(**options)
+
+
+def told(watch: Watch, **changes: object) -> dict:
+    """Its story, as a record has it."""
+    return Story(described(**changes), KERNEL, watch, {}).record("One", "one")
+
+
+@pytest.fixture(scope="module")
+def watch() -> Watch:
+    return watched(torch.tensor([[1.0, 2.0, 5.0], [0.0, -1.0, 3.0]]))
+
+
+def test_steps_are_the_lines_that_do_something(watch: Watch) -> None:
+    made = told(watch)
+    text = KERNEL.data.decode().split("\n")
+    for step in made["steps"]:
+        line = text[step["line"] - 1]
+        touched = {"reads": "tl.load", "writes": "tl.store"}
+        assert all((key in step) == (word in line) for key, word in touched.items())
+    first, second = made["programs"]
+    assert (first["label"], second["label"]) == ("row 0", "row 1")
+    assert len(made["steps"]) == 2 * second["start"]
+    marks = [step.get("mark") for step in made["steps"]]
+    assert marks.count("program") == marks.count("tile") == 2
+
+
+def test_masked_lanes_are_not_touched(watch: Watch) -> None:
+    made = told(watch)
+    read = [step["reads"] for step in made["steps"] if "reads" in step]
+    assert read == [[["x", [0, 2]]], [["x", [2, 1]]], [["x", [3, 2]]], [["x", [5, 1]]]]
+    assert made["totals"] == {"read": 24, "written": 24, "products": 0}
+
+
+def test_state_is_what_a_line_changes_until_nobody_reads_it(watch: Watch) -> None:
+    steps = told(watch)["steps"]
+    assert steps[0]["state"] == {"x": [1, 2]}
+    assert steps[1]["state"] == {"m_i": [2]}
+    assert steps[2]["state"] == {"l_i": [1.37]}
+    assert set(steps[2]["drop"]) == {"x", "m_i"}
+    assert "-inf" in steps[5]["state"]["x"]
+
+
+def test_sentences_have_the_values(watch: Watch) -> None:
+    steps = told(watch)["steps"]
+    assert steps[0]["say"] == "Load 2 numbers of tile 1: 1, 2."
+    assert steps[5]["say"] == "Load 1 numbers of tile 2: 5, −∞."  # noqa: RUF001
+    assert steps[2]["say"] == "They add up to 1.37."
+
+
+def test_a_line_that_is_silent_shows_what_it_changes_with_the_next(
+    watch: Watch,
+) -> None:
+    steps = told(watch, lines={**LINES, "m_i = tl.max": ""})["steps"]
+    assert set(steps[1]["state"]) == {"m_i", "l_i"}
+
+
+def test_the_row_that_changes_most_is_spoken_of() -> None:
+    from snippets.softmax import tiles
+
+    kernel = snippets.load(ROOT, "softmax/tiles.py")
+    watch = Watch(kernel.path, {"softmax_kernel"}, {}, {})
+    with watch.watching():
+        tiles.softmax(
+            torch.tensor([[1.0, 2.0], [1.0, 7.0]]), block_rows=2, block_cols=1
+        )
+    story = Story(described(rows="offs_r", follow="m_i"), kernel, watch, {})
+    rows = story.rows(watch.lines)
+    assert rows[-1] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"lines": {**LINES, "softmax(": ""}}, "is on the lines"),
+        ({"lines": {**LINES, "m_i": ""}}, "is on the lines"),
+        ({"lines": {**LINES, "each m_i": ""}}, "has two sentences"),
+        ({"lines": {**LINES, "y = numerator": ""}}, "has two sentences"),
+        ({"lines": {**LINES, "m_i = tl.max": "It is {maximum}."}}, "speaks of maximum"),
+        ({"lines": {**LINES, "tl.store": ""}}, "is silent, but it loads, stores"),
+        (
+            {"lines": {k: v for k, v in LINES.items() if k != "tl.store"}},
+            "has no sentence: tl.store",
+        ),
+        ({"memory": [Show("z", "x", "none")]}, "no line touches z"),
+    ],
+)
+def test_a_description_that_does_not_fit(
+    watch: Watch, changes: dict, reason: str
+) -> None:
+    with pytest.raises(StoryError, match=re.escape(reason)):
+        told(watch, **changes)
+
+
+def test_ranges_and_signs() -> None:
+    assert ranges(torch.tensor([4, 1, 2, 9, 2]).numpy()) == [1, 2, 4, 1, 9, 1]
+    assert typeset("exp(x - m) of -1 and -∞, top-right") == (
+        "exp(x − m) of −1 and −∞, top-right"  # noqa: RUF001
+    )
+
+
+@pytest.fixture
+def site(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
+    """A sound site with a description and a record of a replay, not yet built."""
+    sound = small_site.sound(tmp_path_factory.getbasetemp() / "sound")
+    root = small_site.copy(sound, tmp_path / "copy")
+    description = root / layout.replay_file(ONE)
+    description.parent.mkdir(parents=True)
+    description.write_text("REPLAY = None\n")
+    files = [layout.snippet_file(ONE), layout.replay_file(ONE)]
+    record = {"format": 1, "snippet": ONE, "manifest": records.hashes(root, files)}
+    (root / RECORD).parent.mkdir(parents=True)
+    (root / RECORD).write_text(json.dumps(record | {"runs": [RUN]}))
+    return root
+
+
+FENCE = f"```replay\nreplay: {ONE}\n```"
+
+
+def show(root: Path, fence: str = FENCE) -> None:
+    """Put the fence on the page and build the site."""
+    small_site.edit(
+        root, "docs/part/page.md", "## The first rung", fence + "\n\n## The"
+    )
+    small_site.build(root)
+
+
+def reasons(root: Path) -> list[str]:
+    """What the check says of replays."""
+    return [str(f) for f in small_site.found(root) if "replay" in str(f)]
+
+
+def test_a_page_has_the_element_and_the_key_frames(site: Path) -> None:
+    html = small_site.convert(site, FENCE)
+    assert re.search(
+        rf'<verified-replay data-made="[^"]*" src="/{RECORD}" snippet="{ONE}" '
+        'data-run="first" id="replay-part-one" data-search-exclude>',
+        html,
+    )
+    assert html.count('<svg class="replay-frame"') == 2
+    assert "<p>Load &lt; x.</p>" in html
+    assert "Bytes read: C · b = 8." in html
+    assert "<p><verified-replay" not in html
+
+
+@pytest.mark.parametrize(
+    ("fence", "reason"),
+    [
+        ("replay: part/two.py", "there is no replay of part/two.py"),
+        (
+            f"replay: {ONE}\nrun: second",
+            "there is no run 'second'; the runs are: first",
+        ),
+        (f"replay: {ONE}\nspeed: 2", "there is no option 'speed'"),
+        ("run: first", "a YAML mapping with replay"),
+        ("a: [", "is not YAML"),
+    ],
+)
+def test_a_fence_that_names_nothing(site: Path, fence: str, reason: str) -> None:
+    with pytest.raises(Exception, match=re.escape(reason)):
+        small_site.convert(site, f"```replay\n{fence}\n```")
+
+
+def test_the_check_of_replays(site: Path) -> None:
+    small_site.build(site)
+    assert reasons(site) == [f"{RECORD}:1: no page shows this replay"]
+    show(site)
+    assert reasons(site) == []
+    small_site.edit(site, layout.snippet_file(ONE), "total = x + x", "total = 2 * x")
+    stale = f"{RECORD}:1: recorded before these changed: {layout.snippet_file(ONE)}; "
+    assert [text for text in reasons(site) if text.startswith(stale)]
+    (site / layout.replay_file(ONE)).unlink()
+    assert f"{RECORD}:1: a replay that nothing in tests/replays describes" in (
+        reasons(site)
+    )
+
+
+def test_the_check_wants_a_record(site: Path) -> None:
+    (site / RECORD).unlink()
+    small_site.build(site)
+    described = layout.replay_file(ONE)
+    assert reasons(site) == [
+        f"{described}:1: its replay is not recorded: run `pytest tests/replays`"
+    ]

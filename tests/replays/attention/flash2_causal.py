@@ -1,0 +1,68 @@
+"""Causal attention: of four tiles one is whole, two are masked and one is skipped."""
+
+from snippets.attention.flash2_causal import attention_kernel
+from tests.replays import Replay, Run
+from tests.replays.attention import tiles
+from tests.replays.sentences import Moment
+
+
+def whole(at: Moment) -> str:
+    """What the first stage will do."""
+    if float(at["full"]) == 0:
+        return (
+            "No tile is seen whole by all rows of this block, so the loop without a "
+            "mask has nothing to do."
+        )
+    return (
+        "All rows of this block see the first {full} keys: their tiles are whole, and "
+        "the first loop needs no mask."
+    )
+
+
+def cut(at: Moment) -> str:
+    """What the second stage will do, and what nobody does."""
+    text = (
+        "The second loop masks: the diagonal cuts the tiles of the keys from {full} up "
+        "to {last}."
+    )
+    if float(at["last"]) < float(at["seq_k"]):
+        text += (
+            " From key {last} on no row sees anything, so that tile is never loaded."
+        )
+    return text
+
+
+REPLAY = Replay(
+    call=lambda q, k, v: tiles.launch(attention_kernel, q, k, v),
+    expected=lambda q, k, v: tiles.expected(q, k, v, causal=True),
+    runs={
+        "square": Run("8 queries, 8 keys", tiles.heads(8, 8, 4, seed=3)),
+        "last": Run("The last 4 queries", tiles.heads(4, 8, 4, seed=4)),
+    },
+    memory=tiles.MEMORY,
+    maps=[tiles.scores()],
+    state=tiles.STATE,
+    sizes=tiles.SIZES,
+    rows="offs_m",
+    follow="m_i",
+    lines={
+        **tiles.START,
+        "off_band": whole,
+        "on_band": cut,
+        **tiles.LOOP,
+        "s = tl.where(seen": tiles.MASKED,
+        "acc = acc * alpha": tiles.shrink,
+        "acc = tl.dot": tiles.ADDED,
+        **tiles.END,
+    },
+    frames="acc = tl.dot",
+    program="query block {0}",
+    formulas={
+        "read": "N_q · d · b + 2 · T · B_c · d · b",
+        "written": "N_q · (d · b + 4)",
+    },
+    symbols=lambda q, k, v: {
+        **tiles.symbols(q, k),
+        "T": tiles.visited(len(q), len(k)),
+    },
+)

@@ -1,0 +1,80 @@
+"""A sliding window: tiles are skipped on both sides, and cut by both edges."""
+
+import torch
+
+from snippets.attention.flash2_window import attention_kernel
+from tests.replays import Replay, Run
+from tests.replays.attention import tiles
+from tests.replays.sentences import Moment
+
+HEAD = tiles.heads(12, 12, 4, seed=7)
+
+
+def begin(at: Moment) -> str:
+    """Which tiles are too old for every row."""
+    if float(at["begin"]) == 0:
+        return (
+            "The window of the first row reaches into the first tile: none is skipped."
+        )
+    return (
+        "The window of the first row begins in the tile of key {begin}. No row sees a "
+        "key before that tile, so the tiles before are never loaded."
+    )
+
+
+def whole(at: Moment) -> str:
+    """The middle stage."""
+    if float(at["whole"]) >= float(at["full"]):
+        return "No tile is seen whole by all rows, so the loop without a mask is empty."
+    return "All rows see the tiles from key {whole} up to {full} whole: no mask there."
+
+
+def older(at: Moment) -> str:
+    """The last stage."""
+    if float(at["begin"]) == float(at["whole"]):
+        return "The beginning of the window cuts no tile, so the third loop is empty."
+    return (
+        "The beginning of the window cuts the tiles from key {begin} up to {whole}: "
+        "another mask. The order of tiles does not matter, so these may come last."
+    )
+
+
+REPLAY = Replay(
+    call=lambda q, k, v, window: tiles.launch(attention_kernel, q, k, v, int(window)),
+    expected=lambda q, k, v, window: tiles.expected(
+        q, k, v, causal=True, window=int(window)
+    ),
+    runs={
+        "narrow": Run("4 keys", HEAD | {"window": torch.tensor(4)}),
+        "wide": Run("8 keys", HEAD | {"window": torch.tensor(8)}),
+    },
+    memory=tiles.MEMORY,
+    maps=[tiles.scores()],
+    state=tiles.STATE,
+    rows="offs_m",
+    follow="m_i",
+    lines={
+        **tiles.START,
+        "begin": begin,
+        "whole = tl.minimum": whole,
+        "stages: seq_q, seq_k, window, full, last": (
+            "The diagonal cuts the tiles of the keys from {full} up to {last}: a mask."
+        ),
+        "stages: seq_q, seq_k, window, begin, whole": older,
+        **tiles.LOOP,
+        "s = tl.where(seen": tiles.MASKED,
+        "acc = acc * alpha": tiles.shrink,
+        "acc = tl.dot": tiles.ADDED,
+        **tiles.END,
+    },
+    frames="acc = tl.dot",
+    program="query block {0}",
+    formulas={
+        "read": "N_q · d · b + 2 · T · B_c · d · b",
+        "written": "N_q · (d · b + 4)",
+    },
+    symbols=lambda q, k, v, window: {
+        **tiles.symbols(q, k),
+        "T": tiles.visited(len(q), len(k), int(window)),
+    },
+)

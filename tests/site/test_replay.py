@@ -1,0 +1,196 @@
+"""Recorded runs of kernels that a reader steps through: one visit to such a page."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.site.server import SITE
+from tests.site.visit import DESKTOP
+
+PAGE = "softmax/online/"
+SCRIPTS = SITE / "assets/javascripts"
+RECORDS = SITE / "records/interpreter/replays"
+BYTES = 15_000  # of script, and 20,000 of a trace, as they are sent
+
+# Each height that the replay has had, and what moved in it though nobody asked.
+MOVES = """addEventListener("DOMContentLoaded", () => {
+    const replay = document.querySelector("verified-replay")
+    window.heights = []
+    window.shifts = []
+    new ResizeObserver(([{ contentRect }]) => heights.push(contentRect.height))
+        .observe(replay)
+    new PerformanceObserver(list => {
+        for (const { hadRecentInput, sources } of list.getEntries())
+            for (const { node } of hadRecentInput ? [] : sources)
+                if (node !== replay && replay.contains(node)) shifts.push(node.nodeName)
+    }).observe({ type: "layout-shift", buffered: true })
+})"""
+
+# At each step, by the keyboard: the sentence, the line that is marked in the replay and
+# in the blocks of the page, the slider's text, the counters, milliseconds.
+WALK = """() => {
+    const replay = document.querySelector("verified-replay")
+    const slider = replay.querySelector("input")
+    slider.focus()
+    slider.dispatchEvent(new KeyboardEvent("keydown", { key: "Home", bubbles: true }))
+    const text = (one) => replay.querySelector(one).textContent
+    const seen = []
+    for (let step = 0; step <= Number(slider.max); step += 1) {
+        const blocks = [...document.querySelectorAll(".replay-line:not(.off)")]
+        const start = performance.now()
+        if (step) slider.dispatchEvent(
+            new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }))
+        replay.getBoundingClientRect()
+        seen.push({
+            took: performance.now() - start,
+            say: text(".replay-say span:last-child"),
+            line: text(".replay-text .lit").trim(),
+            blocks: blocks.length,
+            name: slider.ariaValueText,
+            sums: [...replay.querySelectorAll(".sum")].map(each => each.textContent),
+        })
+    }
+    return seen
+}"""
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    context = browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
+    page = context.new_page()
+    page.add_init_script(MOVES)
+    page.goto(address + PAGE, wait_until="networkidle")
+    page.locator("verified-replay").scroll_into_view_if_needed()
+    page.wait_for_selector("verified-replay[ready]")
+    yield page
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def record() -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((RECORDS / "softmax/online.json").read_text())
+    return record
+
+
+def test_scripts_and_traces_are_small() -> None:
+    def sent(path: Path) -> int:
+        return len(gzip.compress(path.read_bytes(), mtime=0))
+
+    names = ("elements.mjs", "replay.mjs", "replay/*.mjs")
+    scripts = [path for name in names for path in SCRIPTS.glob(name)]
+    assert len(scripts) > len(names)
+    assert sum(map(sent, scripts)) <= BYTES
+    assert all(sent(trace) <= 20_000 for trace in RECORDS.rglob("*.json"))
+
+
+def test_nothing_moves_when_a_replay_appears(page: Page) -> None:
+    assert len(page.evaluate("heights")) == 1
+    assert page.evaluate("shifts") == []
+    fits = "it => it.scrollHeight <= it.clientHeight"
+    assert page.locator("verified-replay").evaluate(fits)
+
+
+def test_each_step_is_told_and_shown(page: Page, record: dict[str, Any]) -> None:
+    run = record["runs"][0]
+    source = (SITE / "snippets" / record["snippet"]).read_text().split("\n")
+    seen = page.evaluate(WALK)
+    assert len(seen) == len(run["steps"])
+    for n, (step, shown) in enumerate(zip(run["steps"], seen, strict=True)):
+        assert shown["say"].startswith(step["say"])
+        assert shown["line"].startswith(source[step["line"] - 1].strip())
+        assert shown["blocks"] == 0 if n < 2 else shown["blocks"] >= 1
+        assert shown["name"].startswith(f"Step {n + 1} of {len(seen)}")
+    totals = run["totals"]
+    read, written, *_ = seen[-1]["sums"]
+    assert read == f"↓ read {totals['read']} of {totals['read']} bytes"
+    assert written == f"↑ written {totals['written']} of {totals['written']} bytes"
+    assert run["formula"]["read"]["text"] in seen[-1]["say"]
+    # A frame of the screen; the slower steps may have shared the machine.
+    took = sorted(shown["took"] for shown in seen)
+    assert took[len(took) // 4] < 16
+
+
+def test_the_output_is_in_memory_at_the_end(page: Page, record: dict[str, Any]) -> None:
+    run = record["runs"][0]
+    page.locator("verified-replay input").press("End")
+    cells = page.locator("verified-replay .item.memory.t-y .value").all_text_contents()
+    stored = {
+        start + n: value
+        for step in run["steps"]
+        for name, (start, count), values in step.get("writes", [])
+        for n, value in zip(range(count), values, strict=True)
+    }
+    assert len(cells) == len(stored) > 0
+    for index, text in enumerate(cells):
+        assert abs(float(text) - stored[index]) < 0.0051
+
+
+def test_controls_have_names_and_work(page: Page, record: dict[str, Any]) -> None:
+    replay = page.locator("verified-replay")
+    slider = replay.get_by_role("slider", name="Step")
+    slider.press("Home")
+    replay.get_by_role("button", name="Forward").click()
+    replay.get_by_role("button", name="Forward").click()
+    assert slider.input_value() == "2"
+    replay.get_by_role("button", name="tile").click()
+    replay.get_by_role("button", name="Forward").click()
+    tiles = [n for n, step in enumerate(record["runs"][0]["steps"]) if "mark" in step]
+    assert int(slider.input_value()) == next(n for n in tiles if n > 2)
+    replay.get_by_role("button", name="Back").click()
+    assert int(slider.input_value()) == max(n for n in tiles if n <= 2)
+    replay.get_by_role("button", name="line").click()
+    second = record["runs"][1]
+    replay.get_by_role("button", name=second["title"]).click()
+    assert slider.get_attribute("max") == str(len(second["steps"]) - 1)
+    replay.get_by_role("button", name="Play").click()
+    replay.locator("button[aria-label=Back]:enabled").wait_for()
+    assert replay.locator(".replay-say").get_attribute("aria-live") == "off"
+    replay.get_by_role("button", name="Pause").click()
+
+
+def test_what_is_to_be_guessed_is_hidden(page: Page, record: dict[str, Any]) -> None:
+    replay = page.locator("verified-replay")
+    steps = record["runs"][0]["steps"]
+    asked = next(n for n, it in enumerate(steps) if it.get("state") and it.get("uses"))
+    page.evaluate(
+        "hash => { location.hash = hash }", f"replay-softmax-online=rising:{asked}"
+    )
+    slider = replay.get_by_role("slider", name="Step")
+    replay.get_by_role("link", name=f"{asked} / {len(steps)}: link").wait_for()
+    guess = replay.get_by_role("button", name="Guess first")
+    guess.click()
+    replay.get_by_role("button", name="Forward").click()
+    assert slider.input_value() == str(asked)
+    assert steps[asked]["say"] not in replay.inner_text()
+    assert replay.locator(".value", has_text="?").count() > 0
+    replay.get_by_role("button", name="Reveal").click()
+    assert steps[asked]["say"] in replay.inner_text()
+    assert replay.locator(".value", has_text="?").count() == 0
+    guess.click()
+
+
+def test_paper_has_the_key_frames(page: Page) -> None:
+    page.emulate_media(media="print")
+    assert page.locator("verified-replay > figure").is_visible()
+    assert not page.locator("verified-replay > .replay").is_visible()
+    page.emulate_media(media="screen")
+    assert not page.locator("verified-replay > figure").is_visible()
+
+
+def test_without_scripts_the_figure_stays(browser: Browser, address: str) -> None:
+    context = browser.new_context(viewport=DESKTOP, java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address + PAGE, wait_until="domcontentloaded")
+    replay = page.locator("verified-replay")
+    figure = replay.locator("> figure")
+    assert figure.is_visible()
+    box, frames = replay.bounding_box(), figure.bounding_box()
+    assert box
+    assert frames
+    assert box["height"] >= frames["height"] > 0
+    context.close()

@@ -1,0 +1,60 @@
+"""The figures that compute in the browser: their numbers are those of the formulas."""
+
+import math
+import struct
+
+import pytest
+from playwright.sync_api import Page
+
+VALUES = [0.1, 1 / 3, 2049.0, 2051.0, 65519.0, 65520.0, 6e-5, 3.1e-8, 2.9e-8, 1e39]
+FORMATS = {"e": [11, 15], "f": [24, 127]}  # the codes of struct: bits, largest exponent
+
+
+@pytest.mark.parametrize("code", FORMATS)
+def test_numbers_are_rounded_as_in_the_format(
+    page: Page, address: str, code: str
+) -> None:
+    def stored(value: float) -> float:
+        try:
+            (found,) = struct.unpack(code, struct.pack(code, value))
+        except OverflowError:
+            return math.inf
+        return float(found)
+
+    page.goto(address + "softmax/definition/")
+    rounded = """async ([address, values, format]) => {
+        const { rounded } = await import(address + "assets/javascripts/shift.mjs")
+        return values.map(value => rounded(value, format))
+    }"""
+    found = page.evaluate(rounded, [address, VALUES, FORMATS[code]])
+    assert found == [stored(value) for value in VALUES]
+
+
+def test_a_shift_by_the_maximum_saves_every_format(page: Page, address: str) -> None:
+    page.goto(address + "softmax/definition/")
+    figure = page.locator("verified-shift")
+    figure.get_by_role("button", name="large").click()
+    assert figure.locator(".bad").count() == 3  # all but float64
+    figure.get_by_role("button", name="c = the maximum").click()
+    assert figure.locator(".bad").count() == 0
+    row = [70, 85, 89, 91]
+    terms = [math.exp(x - 91) for x in row]
+    weights = " ".join(f"{term / sum(terms):.3f}" for term in terms)
+    assert weights in figure.locator(".name").last.text_content()
+    assert figure.get_by_role("slider", name="Shift c").input_value() == "91"
+
+
+def test_a_kernel_is_where_its_formula_puts_it(page: Page, address: str) -> None:
+    page.goto(address + "start/memory-and-speed/")
+    figure = page.locator("verified-roofline")
+    said = figure.locator(".replay-say")
+    said.filter(has_text="0.625 FLOPs per byte. At most 3 TFLOP/s").wait_for()
+    figure.get_by_role("button", name="matrix product").click()
+    figure.get_by_role("button", name="bf16").click()
+    slider = figure.get_by_role("slider")
+    for n in (16, 32, 64):
+        assert slider.get_attribute("aria-valuetext") == str(n)
+        said.filter(has_text=f"{2 * n / 6:.3g} FLOPs per byte").wait_for()
+        slider.press("ArrowRight")
+    slider.press("End")
+    said.filter(has_text="At most 989 TFLOP/s, 100 % of the roof").wait_for()

@@ -1,0 +1,337 @@
+"""A recorded run of a kernel: the element that plays it, and its key frames.
+
+The record has what each line did. The key frames are drawn from it when the page is
+built: what a reader sees who has no JavaScript, or who prints the page.
+"""
+
+import json
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from verified_docs import layout
+from verified_docs.pages.site import Site
+
+OPTIONS = ("replay", "run", "beside")
+TALL = 4  # rows: more need a higher stage
+WIDTH, EDGE, GAP, LINE = 400, 10, 18, 22
+CELL = 34  # the width of a cell that holds a number
+CHARACTER = 7.5  # of a digit
+Values = list[float | int | str | None]
+Facts = dict[str, Any]
+
+
+class ReplayError(ValueError):
+    """A replay that cannot be shown, with the reason."""
+
+
+def render(site: Site, body: str) -> str:
+    """The element for the run that the YAML body names. Raises ReplayError."""
+    options = parse(body)
+    name = options["replay"]
+    record = load(site.evidence.root, name)
+    run = choose(record, options.get("run", record["runs"][0]["name"]))
+    attributes = {
+        "src": f"{site.base}{layout.replay_record(name)}",
+        "snippet": name,
+        "data-run": run["name"],
+        "id": "replay-" + name.removesuffix(".py").replace("/", "-"),
+    }
+    if "beside" in options:
+        attributes["data-beside"] = options["beside"]
+    shown = " ".join(f'{key}="{escape(text)}"' for key, text in attributes.items())
+    frames = "".join(
+        f"<li>{draw(name, run, n)}<p>{escape(run['steps'][n]['say'])}</p></li>"
+        for n in run["frames"]
+    )
+    return (
+        f"<verified-replay {shown}{' tall' * tall(record)} data-search-exclude>"
+        f'<figure class="diagram replay-frames"><ol>{frames}</ol><figcaption>'
+        f"{caption(name, run)}</figcaption></figure></verified-replay>"
+    )
+
+
+def parse(body: str) -> dict[str, str]:
+    """The options in the body of a fence. Raises ReplayError."""
+    try:
+        options = yaml.safe_load(body)
+    except yaml.YAMLError as error:
+        raise ReplayError(f"its body is not YAML: {error}") from None
+    if not isinstance(options, dict) or not isinstance(options.get("replay"), str):
+        raise ReplayError("its body is a YAML mapping with replay: part/name.py")
+    for key in options:
+        if key not in OPTIONS:
+            known = ", ".join(OPTIONS)
+            raise ReplayError(f"there is no option {key!r}; the options are: {known}")
+    return options
+
+
+def load(root: Path, name: str) -> Facts:
+    """The record of a snippet's replays. Raises ReplayError."""
+    path = root / layout.replay_record(name)
+    if not path.is_file():
+        raise ReplayError(f"there is no replay of {name}")
+    record: Facts = json.loads(path.read_text("utf-8"))
+    return record
+
+
+def choose(record: Facts, name: str) -> Facts:
+    """The run of that name. Raises ReplayError."""
+    runs: dict[str, Facts] = {run["name"]: run for run in record["runs"]}
+    if name not in runs:
+        raise ReplayError(f"there is no run {name!r}; the runs are: {', '.join(runs)}")
+    return runs[name]
+
+
+def tall(record: Facts) -> bool:
+    """Whether anything that is shown has more rows than a low stage has room for."""
+    shown = (x for run in record["runs"] for x in (*run["tensors"], *run["state"]))
+    return any(rows(each) > TALL for each in shown)
+
+
+def rows(item: Facts) -> int:
+    """The rows of an array or a variable as it is drawn."""
+    shape = item["shape"]
+    if item.get("turned"):
+        return int(shape[-1])
+    vector = len(shape) == 1 and item["level"] in ("memory", "map")
+    return 1 if vector or not shape else int(shape[0])
+
+
+def caption(name: str, run: Facts) -> str:
+    """What is shown, and that the bytes are those of the formula."""
+    told = "".join(
+        f" Bytes {key}: {escape(formula['text'])} = {formula['value']}."
+        for key, formula in run["formula"].items()
+    )
+    return (
+        f"A run of <code>{escape(name)}</code>, recorded under Triton's interpreter: "
+        f"{escape(run['title'])}.{told}"
+    )
+
+
+@dataclass
+class Stage:
+    """What is where after a step.
+
+    Attributes:
+        memory: the values of each array; None where nothing was written yet.
+        used: the elements of each array that were touched so far.
+        now: those that were touched since the last mark.
+        held: the values of each variable on the chip.
+    """
+
+    memory: dict[str, Values]
+    used: dict[str, set[int]] = field(default_factory=dict)
+    now: dict[str, set[int]] = field(default_factory=dict)
+    held: dict[str, Values] = field(default_factory=dict)
+
+    def apply(self, step: Facts) -> None:
+        """Take a step."""
+        if "mark" in step:
+            self.now = {}
+        if step.get("mark") == "program":
+            self.held = {}
+        for name in step.get("drop", ()):
+            self.held.pop(name, None)
+        for name, ranges in step.get("reads", ()):
+            self._touch(name, indices(ranges))
+        for name, ranges, values in step.get("writes", ()):
+            self._touch(name, indices(ranges))
+            for index, value in zip(indices(ranges), values, strict=True):
+                self.memory[name][index] = value
+        self.held |= step.get("state", {})
+
+    def _touch(self, name: str, elements: list[int]) -> None:
+        for where in (self.used, self.now):
+            where.setdefault(name, set()).update(elements)
+
+
+def indices(ranges: list[int]) -> list[int]:
+    """The elements of [start, count, start, count, ...]."""
+    pairs = zip(ranges[::2], ranges[1::2], strict=True)
+    return [i for start, count in pairs for i in range(start, start + count)]
+
+
+def stage(run: Facts, last: int) -> Stage:
+    """What is where after that step."""
+    found = Stage({t["name"]: start(t) for t in run["tensors"]})
+    for step in run["steps"][: last + 1]:
+        found.apply(step)
+    return found
+
+
+def start(tensor: Facts) -> Values:
+    """What an array holds before the first step."""
+    size = 1
+    for each in tensor["shape"]:
+        size *= each
+    values: Values = list(tensor.get("values", [None] * size))
+    return values
+
+
+def ever(run: Facts, name: str) -> Values:
+    """All values that a variable ever has."""
+    return [v for step in run["steps"] for v in step.get("state", {}).get(name, ())]
+
+
+def draw(name: str, run: Facts, last: int) -> str:
+    """The SVG of one frame: memory above, the chip below."""
+    seen = stage(run, last)
+    above = [
+        grid(t, seen.memory[t["name"]], seen.now.get(t["name"], set()))
+        for t in run["tensors"]
+    ]
+    below = [
+        grid(s, seen.held[s["name"]])
+        if len(s["shape"]) > 1
+        else bars(s, seen.held[s["name"]], largest(ever(run, s["name"])))
+        for s in run["state"]
+        if s["name"] in seen.held
+    ]
+    memory, height = flow(above, LINE)
+    chip, end = flow(below, height + 2 * LINE)
+    words = "; ".join(
+        f"{s['label']}: {', '.join(map(text, seen.held[s['name']]))}"
+        for s in run["state"]
+        if s["name"] in seen.held
+    )
+    head = f"{name}, step {last + 1} of {len(run['steps'])}"
+    return (
+        f'<svg class="replay-frame" viewBox="0 0 {WIDTH} {end + EDGE}" role="img">'
+        f"<title>{escape(head)}</title><desc>On the chip: {escape(words)}</desc>"
+        f'<text class="ink" x="{EDGE}" y="14" font-size="13">GPU memory</text>{memory}'
+        f'<rect class="soft" x="1" y="{height + 8}" width="{WIDTH - 2}" '
+        f'height="{end - height}" rx="6"/>'
+        f'<text class="ink" x="{EDGE}" y="{height + 26}" font-size="13">the chip</text>'
+        f"{chip}</svg>"
+    )
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A part of a drawing, from 0, 0 on."""
+
+    svg: str
+    width: float
+    height: float
+
+
+def flow(parts: list[Drawn], top: float) -> tuple[str, float]:
+    """The parts side by side, in as many lines as they need, and where they end."""
+    shown, x, below = [], float(EDGE), top
+    for part in parts:
+        if x > EDGE and x + part.width > WIDTH - EDGE:
+            x, top = EDGE, below + 10
+        shown.append(f'<g transform="translate({x:g},{top:g})">{part.svg}</g>')
+        x += part.width + GAP
+        below = max(below, top + part.height)
+    return "".join(shown), below + 10
+
+
+def grid(item: Facts, values: Values, now: set[int] | None = None) -> Drawn:
+    """A matrix, or a vector as one row of cells; its values deepen its colour."""
+    shape = [1] * (2 - len(item["shape"])) + item["shape"]
+    height, width = shape[-2:]
+    turned = item.get("turned", False)
+    across, down = (height, width) if turned else (width, height)
+    wide = min(CELL, (WIDTH - 2 * EDGE) / across) if down == 1 or across == 1 else 18.0
+    high = 22.0 if down == 1 else 18.0
+    most = largest(values)
+    cells = []
+    for n, value in enumerate(values):
+        row, column = divmod(n, width)
+        x, y = (row, column) if turned else (column, row)
+        if value is not None:
+            corner = x * wide, LINE + y * high
+            cells.append(cell(item, value, *corner, wide, high, most))
+    lines = [f"M0,{LINE + y * high:g}h{across * wide:g}" for y in range(down + 1)]
+    lines += [f"M{x * wide:g},{LINE}v{down * high:g}" for x in range(across + 1)]
+    outline = f'<path class="line" d="{"".join(lines)}" stroke-opacity="0.35"/>'
+    places = [divmod(n, width) for n in now or ()]
+    touched = boxes([(y, x) if turned else (x, y) for y, x in places])
+    marks = "".join(
+        f'<rect class="accent" x="{x * wide + 1:g}" y="{LINE + y * high + 1:g}" '
+        f'width="{w * wide - 2:g}" height="{h * high - 2:g}"/>'
+        for x, y, w, h in touched
+    )
+    svg = "".join([label(item), *cells, outline, marks])
+    return Drawn(svg, across * wide, LINE + down * high)
+
+
+def boxes(cells: list[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
+    """One box around the cells if they fill it, else one around each."""
+    if not cells:
+        return []
+    left, top = (min(cell[n] for cell in cells) for n in (0, 1))
+    width = max(x for x, _ in cells) - left + 1
+    height = max(y for _, y in cells) - top + 1
+    if len(cells) == width * height:
+        return [(left, top, width, height)]
+    return [(x, y, 1, 1) for x, y in cells]
+
+
+def cell(
+    item: Facts,
+    value: float | int | str,
+    x: float,
+    y: float,
+    width: float,
+    height: float,
+    most: float,
+) -> str:
+    """A cell: its colour, and its number if there is room."""
+    tint = abs(value) / most if isinstance(value, int | float) else 0
+    shown = (
+        f'<rect class="{colour(item)}" x="{x:g}" y="{y:g}" width="{width:g}" '
+        f'height="{height:g}" fill-opacity="{0.06 + 0.4 * tint:.2f}"/>'
+    )
+    fits = [s for s in map(text, [value] * 3, (3, 2, 1)) if len(s) * CHARACTER <= width]
+    if fits and height > 18:
+        shown += (
+            f'<text class="ink" x="{x + width / 2:g}" y="{y + height / 2 + 5:g}" '
+            f'font-size="13" text-anchor="middle">{fits[0]}</text>'
+        )
+    return shown
+
+
+def largest(values: Values) -> float:
+    """The largest value without its sign; 1 where there is none but 0."""
+    return max((abs(v) for v in values if isinstance(v, int | float)), default=0) or 1
+
+
+def bars(item: Facts, values: Values, most: float) -> Drawn:
+    """A number for each row, and a bar as long as it is large."""
+    shown = [label(item)]
+    for n, value in enumerate(values):
+        y = LINE + n * 18
+        size = 56 * abs(value) / most if isinstance(value, int | float) else 0
+        shown.append(
+            f'<rect class="{colour(item)}" x="0" y="{y}" width="{size:.1f}" '
+            f'height="16" fill-opacity="0.25"/><text class="ink" x="3" y="{y + 13}" '
+            f'font-size="13">{text(value)}</text>'
+        )
+    return Drawn("".join(shown), 56, LINE + len(values) * 18)
+
+
+def label(item: Facts) -> str:
+    """The name above a part, in its colour."""
+    name = escape(item["label"])
+    return f'<text class="{colour(item)}" x="0" y="14" font-size="14">{name}</text>'
+
+
+def colour(item: Facts) -> str:
+    """The class of a tensor's colour."""
+    return f"t-{item['colour']}" if item["colour"] else "ink"
+
+
+def text(value: float | int | str | None, digits: int = 3) -> str:
+    """A number as a cell has it."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value.replace("-", "\N{MINUS SIGN}").replace("inf", "∞")
+    return f"{value:.{digits}g}".replace("-", "\N{MINUS SIGN}")
