@@ -31,9 +31,9 @@ help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
 
 serve: $(VENDOR) $(ZIP)  ## build and serve; reloads when docs, snippets or records change
-	@python $(NEEDS) "make $@" --free $(ADDRESS)
 	@mkdir -p records
-	mkdocs serve --dirty --livereload --dev-addr $(ADDRESS)
+	mkdocs serve --dirty --livereload --dev-addr $(ADDRESS) || { echo "make $@: if" \
+		"$(ADDRESS) is taken, name another address, as in \`make $@ ADDRESS=127.0.0.1:8001\`" >&2; exit 1; }
 
 site: $(VENDOR) $(ZIP)  ## build the site into site/
 	@# Built aside: where it fails, the site of before is still there.
@@ -91,7 +91,8 @@ memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernel
 	find tests/snippets -name 'test_*.py' | \
 		PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 12 -n 1 \
 		compute-sanitizer --tool memcheck --error-exitcode 9 \
-		$(PYTHON) -m pytest -q -p no:cacheprovider --thin 3
+		$(PYTHON) -m pytest -q -p no:cacheprovider \
+		-m "not (demo or leaves_tensors)"
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it

@@ -1,12 +1,10 @@
 """`python -m verified_docs.needs "make gpu" torch triton`, before anything runs.
 
 Exits with what this Python lacks for a target of the Makefile: its version, modules, a
-GPU if torch is one of them, or with --free HOST:PORT an address to serve at. Python 3.6
-can read it.
+GPU if torch is one of them. Python 3.6 can read it.
 """
 
 import importlib.util
-import socket
 import sys
 
 
@@ -18,17 +16,6 @@ def lack(target: str, *needed: str) -> str:
             f"{target}: {sys.executable} is Python {found}; it must be 3.11 or newer: "
             "name another, as in `make PYTHON=python3.11`"
         )
-    if needed[:1] == ("--free",):
-        host, _, port = needed[1].rpartition(":")
-        try:
-            socket.create_server((host, int(port))).close()
-        except (OSError, ValueError, OverflowError) as error:
-            reason = getattr(error, "strerror", None) or error
-            return (
-                f"{target}: cannot serve at {needed[1]}: {reason}; name another "
-                "address, as in `make serve ADDRESS=127.0.0.1:8001`"
-            )
-        return ""
     lost = [name for name in needed if not importlib.util.find_spec(name)]
     if lost:
         return (

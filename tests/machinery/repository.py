@@ -1,20 +1,72 @@
 """A small repository of snippets and records, and its pages through the extension."""
 
-import hashlib
 import html
 import json
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from markdown import Markdown
+from mkdocs.config import load_config
 
 from verified_docs import layout
-from verified_docs.evidence.status import Evidence
-from verified_docs.pages.badges import kind, label
+from verified_docs.evidence import records
+from verified_docs.evidence.records import Entry, Error
+from verified_docs.evidence.status import Evidence, Status
 
 ROOT = Path(__file__).resolve().parents[2]
 KATEX = ROOT / "node_modules" / "katex"
+H200, L4 = "NVIDIA H200", "NVIDIA L4"
+KEY = "torch 1, triton 1"
+FACTS = {
+    "capability": "9.0",
+    "torch": "1",
+    "triton": "1",
+    "date": "2026-01-01",
+    "commit": "c0ffee",
+}
+
+# QUOTED is the folder of the GPU that pages quote.
+CONFIG = rf"""site_name: A small site
+site_url: !ENV [SITE_URL, "http://127.0.0.1:8000/"]
+theme:
+  name: material
+  font: false
+nav:
+  - Home: index.md
+  - Page: part/page.md
+  - Bibliography: reference/bibliography.md
+validation:
+  nav: {{omitted_files: ignore, not_found: ignore}}
+  links: {{not_found: ignore, anchors: ignore, unrecognized_links: ignore,
+          absolute_links: relative_to_docs}}
+plugins: [search]
+exclude_docs: __pycache__/
+markdown_extensions:
+  - admonition
+  - attr_list
+  - def_list
+  - footnotes
+  - md_in_html
+  - tables
+  - toc: {{permalink: true}}
+  - pymdownx.details
+  - pymdownx.tabbed: {{alternate_style: true}}
+  - pymdownx.arithmatex: {{generic: true}}
+  - verified_docs.pages.markdown:
+      root: !relative $config_dir
+      gpu: QUOTED
+      katex: {KATEX}
+      tensors:
+        m: {{macro: '\m', tex: m, code: [m_i]}}
+        l: {{macro: '\l', tex: '\ell', code: [l_i]}}
+extra_css: [assets/small.css]
+extra_javascript:
+  - path: assets/small.mjs
+    type: module
+"""
 
 ONLINE = '''"""Online: ω ≤ Ω & <tags>."""
 
@@ -42,128 +94,111 @@ if __name__ == "__main__":
 THREE_PASS = ONLINE.replace("-m_i", "m_i").replace("Online", "Three passes")
 
 
-def sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 class Repository:
-    """Files below `root`; every method writes some and returns what was written."""
+    """Snippets of one part below `root`, with tests, and records of them.
 
-    def __init__(self, root: Path) -> None:
+    `changes` are of an entry; `sha256` and `test_sha256` are those in its manifest.
+    """
+
+    def __init__(self, root: Path, part: str = "softmax") -> None:
         self.root = root
-        self.snippet("softmax/online.py", ONLINE)
-        self.snippet("softmax/three_pass.py", THREE_PASS)
+        self.part = part
 
-    def write(self, name: str, content: str | bytes) -> Path:
-        path = self.root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
+    def write(self, files: Mapping[str, str | bytes]) -> None:
+        """Write files, whole."""
+        for name, content in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            data = content if isinstance(content, bytes) else content.encode()
+            path.write_bytes(data)
 
-    def snippet(self, name: str, content: str | bytes) -> None:
-        self.write(layout.snippet_file(name), content)
-        self.write(layout.test_file(name), f"# tests of {name}\n")
+    def read(self, name: str) -> str:
+        """The text of a file."""
+        return (self.root / name).read_text("utf-8")
 
-    def entry(self, name: str, **changes: Any) -> dict[str, Any]:
-        """A fresh entry; changes may be of the hashes in its manifest."""
+    def edit(self, name: str, old: str, new: str, count: int = 1) -> None:
+        """Replace the first place of a text, which must be there; all, if -1."""
+        assert old in self.read(name)
+        self.write({name: self.read(name).replace(old, new, count)})
+
+    def change(self, path: Path, change: Callable[[Any], object]) -> None:
+        """Change what a record holds."""
+        data = json.loads(path.read_text("utf-8"))
+        change(data)
+        path.write_text(json.dumps(data), "utf-8")
+
+    def snippet(self, name: str, content: str | bytes, tests: str = "") -> None:
+        """Write a snippet, named below snippets/, and its tests."""
+        tests = tests or f"# tests of {name}\n"
+        self.write({layout.snippet_file(name): content, layout.test_file(name): tests})
+
+    def entry(self, name: str, **changes: Any) -> Entry:
+        """A fresh entry, but for the changes."""
         files = {
             "sha256": layout.snippet_file(name),
             "test_sha256": layout.test_file(name),
         }
-        return {
-            "run": "a run",
-            "state": "passed",
-            "failed": [],
-            "manifest": {
-                file: changes.pop(key, sha256(self.root / file))
+        fresh = Entry(
+            run="a run",
+            state="passed",
+            failed=[],
+            cases=12,
+            skipped={},
+            errors={"float32": Error(1.23e-7, 4.56e-7, "test_a[<1>]")},
+            no_accuracy="",
+            output="cuda: <1e-7>\n",
+            manifest={
+                file: changes.pop(key, records.sha256(self.root / file))
                 for key, file in files.items()
             },
-            "cases": 12,
-            "skipped": {},
-            "no_accuracy": "",
-            "errors": {
-                "float32": {"error": 1.23e-7, "bound": 4.56e-7, "case": "test_a[<1>]"}
-            },
-            "output": "cuda: <1e-7>\n",
-        } | changes
-
-    def environment(self, gpu: str) -> dict[str, str]:
-        keys = ("capability", "driver", "cuda", "torch", "triton", "python")
-        facts = {"gpu": gpu, "date": "2026-11-21", "commit": "c0ffee"}
-        return facts | {key: f"{key} 1" for key in keys}
-
-    def verify(self, folder: str, gpu: str, **entries: dict[str, Any]) -> None:
-        """Record each snippet softmax/<key>.py, with changes to its entry."""
-        snippets = {
-            name: {"torch 1, triton 1": self.entry(name, **changes)}
-            for key, changes in entries.items()
-            for name in (f"softmax/{key}.py",)
-        }
-        runs = {"a run": self.environment(gpu)}
-        text = json.dumps({"format": 2, "runs": runs, "snippets": snippets})
-        self.write(f"{folder}/verification.json", text)
-
-    def interpret(self, **entries: dict[str, Any]) -> None:
-        """Record what the interpreter showed."""
-        self.verify("x", "", **entries)
-        self.write(
-            ".cache/interpreter.json", (self.root / "x/verification.json").read_bytes()
         )
+        return replace(fresh, **changes)
 
-    def measure(self, measurements: list[dict[str, Any]]) -> None:
-        """Record a benchmark called softmax."""
+    def verify(self, gpu: str, **entries: dict[str, Any]) -> Path:
+        """Record snippets, by their names without ".py", with changes to the entries.
+
+        No GPU, "", is the interpreter.
+        """
+        file = layout.verification_file(gpu) if gpu else layout.INTERPRETER
+        names = {f"{self.part}/{key}.py": each for key, each in entries.items()}
+        snippets = {n: {KEY: self.entry(n, **changes)} for n, changes in names.items()}
+        facts = {"a run": FACTS | {"gpu": gpu}}
+        records.save(records.Verification(self.root / file, facts, snippets))
+        return self.root / file
+
+    def measure(
+        self, measurements: list[dict[str, Any]], gpu: str = H200, **lists: Any
+    ) -> Path:
+        """Record the benchmark of the part, which rests on all that there is of it."""
+        files = [layout.snippet_file(name) for name in layout.names(self.root)]
         record = {
-            "format": 2,
-            "environment": self.environment("NVIDIA H200"),
-            "manifest": {
-                f"snippets/softmax/{name}.py": sha256(
-                    self.root / f"snippets/softmax/{name}.py"
-                )
-                for name in ("online", "three_pass")
-            },
+            "format": records.FORMAT,
+            "environment": FACTS | {"gpu": gpu},
+            "manifest": records.hashes(self.root, files),
             "ceilings": {"copy": 4.25e12},
             "measurements": measurements,
         }
-        self.write("records/nvidia-h200/softmax.json", json.dumps(record))
+        file = layout.benchmark_file(gpu, self.part)
+        self.write({file: json.dumps(record | lists, indent=1)})
+        return self.root / file
 
     def evidence(self, gpu: str = "") -> Evidence:
+        """All of it, read anew."""
         return Evidence(self.root, gpu)
 
-    def badge(self, name: str = "softmax/online.py") -> tuple[str, str]:
-        """The kind and the words of a snippet's badge."""
-        status = self.evidence().status(name)
-        return kind(status), label(status)
+    def status(self, name: str = "softmax/online.py") -> Status:
+        """What is known of a snippet."""
+        return self.evidence().status(name)
 
-    def page(self, text: str, **options: Any) -> str:
-        """The HTML of a page."""
-        tensors = {
-            "m": {"macro": r"\m", "tex": "m", "code": ["m_i"]},
-            "l": {"macro": r"\l", "tex": r"\ell", "code": ["l_i"]},
-        }
-        md = Markdown(
-            extensions=[
-                "admonition",
-                "attr_list",
-                "md_in_html",
-                "tables",
-                "toc",
-                "pymdownx.details",
-                "pymdownx.tabbed",
-                "pymdownx.arithmatex",
-                "verified_docs.pages.markdown",
-            ],
-            extension_configs={
-                "pymdownx.tabbed": {"alternate_style": True},
-                "pymdownx.arithmatex": {"generic": True},
-                "verified_docs.pages.markdown": {
-                    "root": self.root,
-                    "katex": str(KATEX),
-                    "tensors": tensors,
-                    **options,
-                },
-            },
-        )
-        return md.convert(text)
+    def page(self, text: str) -> str:
+        """The HTML of a page. Raises PageError."""
+        config = CONFIG.replace("QUOTED", "''")
+        self.write({"mkdocs.yml": config, "docs/new.md": ""})
+        options = load_config(str(self.root / "mkdocs.yml"))
+        return Markdown(
+            extensions=options.markdown_extensions,
+            extension_configs=options.mdx_configs,
+        ).convert(text)
 
 
 def blocks(page: str) -> list[str]:

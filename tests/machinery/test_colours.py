@@ -40,19 +40,19 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_the_measure_of_contrast() -> None:
+def test_the_measure_of_contrast():
     assert contrast("#ffffff", "#000000") == pytest.approx(21)
     assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
 
 
-def test_both_schemes_have_the_same_colours() -> None:
+def test_both_schemes_have_the_same_colours():
     assert set(SCHEMES) == {"default", "slate"}
     assert SCHEMES["default"].keys() == SCHEMES["slate"].keys()
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("pattern", BACKGROUNDS)
-def test_contrast(scheme: str, pattern: str) -> None:
+def test_contrast(scheme, pattern):
     colours = SCHEMES[scheme]
     texts = [name for name in colours if re.fullmatch(pattern, name)]
     assert texts

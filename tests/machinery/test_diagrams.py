@@ -29,20 +29,16 @@ def figure(tmp_path: Path, text: str = SVG, prefix: str = "diagram-1-") -> ET.El
     return ET.fromstring(render(path, prefix))
 
 
-def test_a_diagram_is_named_and_described(tmp_path: Path) -> None:
+def test_a_diagram_is_named_and_described(tmp_path):
     svg = figure(tmp_path).find(".//svg")
-    assert svg is not None
     assert svg.get("role") == "img"
     assert svg.get("aria-labelledby") == "diagram-1-title diagram-1-desc"
-    title = svg.find("title[@id='diagram-1-title']")
-    assert title is not None
-    assert title.text == "Ω & π"
+    assert svg.find("title[@id='diagram-1-title']").text == "Ω & π"
     assert svg.find("desc[@id='diagram-1-desc']") is not None
 
 
-def test_ids_and_references_move_together(tmp_path: Path) -> None:
+def test_ids_and_references_move_together(tmp_path):
     svg = figure(tmp_path, prefix="p-").find(".//svg")
-    assert svg is not None
     ids = {element.get("id") for element in svg.iter() if element.get("id")}
     assert ids == {"p-a", "p-b", "p-title", "p-desc"}
     uses = svg.findall("use")
@@ -66,7 +62,7 @@ def test_ids_and_references_move_together(tmp_path: Path) -> None:
         (' xmlns="http://www.w3.org/2000/svg"', "", "not <svg> in the namespace"),
     ],
 )
-def test_faults(tmp_path: Path, old: str, new: str, reason: str) -> None:
+def test_faults(tmp_path, old, new, reason):
     text = SVG.replace(old, new)
     assert text != SVG
     with pytest.raises(DiagramError) as caught:
@@ -75,12 +71,12 @@ def test_faults(tmp_path: Path, old: str, new: str, reason: str) -> None:
     assert reason in str(caught.value)
 
 
-def test_a_missing_file(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path):
     with pytest.raises(DiagramError, match="No such file"):
         render(tmp_path / "none.svg", "p-")
 
 
-def test_every_class_of_a_diagram_is_in_a_stylesheet() -> None:
+def test_every_class_of_a_diagram_is_in_a_stylesheet():
     styles = "".join(p.read_text("utf-8") for p in ASSETS.glob("stylesheets/*.css"))
     known = set(re.findall(r"\.([a-z][\w-]*)", styles))
     for path in ASSETS.glob("diagrams/**/*.svg"):

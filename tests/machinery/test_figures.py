@@ -1,13 +1,11 @@
 """Figures in prose."""
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.machinery.repository import ONLINE, Repository
+from tests.machinery.repository import H200, ONLINE, Repository
 from verified_docs.pages import figures
 from verified_docs.pages.figures import FigureError
 
@@ -27,16 +25,11 @@ MEASUREMENTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    repository = Repository(tmp_path)
-    repository.measure(MEASUREMENTS)
-    path = repository.root / "records/nvidia-h200/softmax.json"
-    record = json.loads(path.read_text())
-    record["masked"] = [{"causal": c, "f": f} for c, f in ((False, 0.25), (True, 0.75))]
-    path.write_text(json.dumps(record))
-    repository.verify("records/nvidia-h200", "NVIDIA H200", online={})
-    return repository
+@pytest.fixture(autouse=True)
+def recorded(repository: Repository) -> None:
+    masked = [{"causal": False, "f": 0.25}, {"causal": True, "f": 0.75}]
+    repository.measure(MEASUREMENTS, masked=masked)
+    repository.verify(H200, online={})
 
 
 @pytest.mark.parametrize(
@@ -65,7 +58,7 @@ def repository(tmp_path: Path) -> Repository:
         ("3.6.0", "", "3.6.0"),
     ],
 )
-def test_formats(value: Any, form: str, shown: str) -> None:
+def test_formats(value, form, shown):
     assert figures.render(value, form).replace("\u00a0", " ") == shown
 
 
@@ -83,18 +76,18 @@ QUOTES = {
     "softmax f part=masked causal=true": "0.750",
     "error softmax/online.py float32": f"1.2\u00a0{TIMES}\u00a010⁻⁷",
     "bound softmax/online.py float32 | sci": f"4.6\u00a0{TIMES}\u00a010⁻⁷",
-    "run softmax/online.py torch": "torch 1",
+    "run softmax/online.py torch": "1",
 }
 
 
 @pytest.mark.parametrize("query", QUOTES)
-def test_a_quote(repository: Repository, query: str) -> None:
+def test_a_quote(repository, query):
     shown = measured(repository, query)
     assert f'title="Measured on NVIDIA H200">{QUOTES[query]}</data>' in shown
     assert 'class="measured"' in shown
 
 
-def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:
+def test_a_figure_of_a_changed_file_is_stale(repository):
     path = repository.root / "snippets/softmax/online.py"
     path.write_bytes(path.read_bytes() + b"\n")
     for query in (
@@ -116,9 +109,7 @@ def test_a_figure_of_a_changed_file_is_stale(repository: Repository) -> None:
         "attention f",
     ],
 )
-def test_what_has_not_run_is_not_yet_measured(
-    repository: Repository, query: str
-) -> None:
+def test_what_has_not_run_is_not_yet_measured(repository, query):
     repository.snippet("softmax/new.py", ONLINE)
     repository.snippet("attention/new.py", ONLINE)
     assert measured(repository, query) == figures.unmeasured()
@@ -155,12 +146,12 @@ def test_what_has_not_run_is_not_yet_measured(
         ("run softmax/online.py colour", "has no run of 'colour'"),
     ],
 )
-def test_faults(repository: Repository, query: str, reason: str) -> None:
+def test_faults(repository, query, reason):
     with pytest.raises(ValueError, match=re.escape(reason)):
         measured(repository, query)
 
 
-def test_what_an_outdated_record_lacks_may_come(repository: Repository) -> None:
+def test_what_an_outdated_record_lacks_may_come(repository):
     query = "softmax f part=new"
     with pytest.raises(FigureError, match="'new' is no list"):
         measured(repository, query)
@@ -168,14 +159,15 @@ def test_what_an_outdated_record_lacks_may_come(repository: Repository) -> None:
     assert measured(repository, query) == figures.unmeasured()
 
 
-def test_a_stated_figure_links_its_source() -> None:
+def test_a_stated_figure_links_its_source():
     entries = {"A datasheet": "a-datasheet", "Dao 2023": "dao-2023"}
-    link = figures.stated("‖x‖ | y | Dao 2023, section <3>", entries)
-    assert (link.tag, link.text, link.get("class")) == ("a", "‖x‖ | y", "stated")
-    assert link.get("href") == "/reference/bibliography.md#dao-2023"
-    assert link.get("title") == "Dao 2023, section <3>"
+    link = figures.stated("‖x‖ | y | Dao 2023, section <3>", entries, "../")
+    assert link == (
+        '<a class="stated" href="../reference/bibliography/#dao-2023" '
+        'title="Dao 2023, section &lt;3&gt;">‖x‖ | y</a>'
+    )
     for text in ("4.8 TB/s", "4.8 TB/s |", "| Dao 2023"):
         with pytest.raises(FigureError, match=r"figure \| source"):
-            figures.stated(text, entries)
+            figures.stated(text, entries, "")
     with pytest.raises(FigureError, match="names no entry of"):
-        figures.stated("4.8 TB/s | somebody", entries)
+        figures.stated("4.8 TB/s | somebody", entries, "")

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import triton
 
+from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
 from verified_docs.evidence import records
 
-ROOT = Path(__file__).parents[2]
 SNIPPET = """
 import torch
 import triton
@@ -75,18 +75,11 @@ def test_gpu():
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    for name in ("tests/harness", "tests/snippets/conftest.py", "tests/conftest.py"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, tmp_path / name)
-    for name, text in {
-        "pytest.ini": (ROOT / "pytest.ini").read_text("utf-8"),
-        "tests/__init__.py": "",
-        "snippets/part/wrong_ones.py": SNIPPET,
-        "tests/snippets/part/test_wrong_ones.py": TESTS,
-    }.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text, "utf-8")
+    tree = Repository(tmp_path, "part")
+    shutil.copytree(ROOT / "tests/harness", tmp_path / "tests/harness")
+    for name in ("pytest.ini", "tests/conftest.py", "tests/snippets/conftest.py"):
+        tree.write({name: (ROOT / name).read_bytes(), "tests/__init__.py": ""})
+    tree.snippet("part/wrong_ones.py", SNIPPET, TESTS)
     return tmp_path
 
 
@@ -102,25 +95,21 @@ def run(
 
 
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
-def test_what_they_catch_and_what_they_let_through(
-    tree: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_they_catch_and_what_they_let_through(tree, pytester, monkeypatch):
     result = run(tree, pytester, monkeypatch)
     outcomes = {
         line.split(" - ")[0].replace("tests/snippets/part/test_wrong_ones.py::", "")
         for line in result.outlines
         if line.startswith(("PASSED", "FAILED", "ERROR"))
     }
+    passed = (
+        "marked_and_caught expected guard guard_of_the_test_before_is_whole property"
+    )
+    failed = "marked_but_sound unmarked wrong"
     assert outcomes == {
-        "PASSED test_marked_and_caught",
-        "FAILED test_marked_but_sound",
-        "FAILED test_unmarked",
-        "PASSED test_expected",
-        "PASSED test_guard",
+        *(f"PASSED test_{name}" for name in passed.split()),
+        *(f"FAILED test_{name}" for name in failed.split()),
         "ERROR test_guard",
-        "PASSED test_guard_of_the_test_before_is_whole",
-        "PASSED test_property",
-        "FAILED test_wrong",
         "PASSED demo",
     }
     result.stdout.fnmatch_lines_random(
@@ -137,9 +126,7 @@ def test_what_they_catch_and_what_they_let_through(
 
 
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
-def test_memcheck_without_a_gpu_is_refused(
-    tree: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memcheck_without_a_gpu_is_refused(tree, pytester, monkeypatch):
     monkeypatch.setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")
     result = run(tree, pytester, monkeypatch)
     assert result.ret == pytest.ExitCode.USAGE_ERROR

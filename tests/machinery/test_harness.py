@@ -3,6 +3,8 @@
 import math
 from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from tests.harness import accuracy, poison
 from tests.harness.inputs import INTERPRETED
 from tests.harness.language import replaced_once
 from tests.harness.launches import check_where_it_launches
+from tests.harness.thin import thinned
 
 needs_interpreter = pytest.mark.skipif(not INTERPRETED, reason="on the interpreter")
 
@@ -39,12 +42,9 @@ ALLOCATIONS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def caching(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> poison.Poison:
     monkeypatch.delenv("PYTORCH_NO_CUDA_MEMORY_CACHING", raising=False)
-
-
-def installed(monkeypatch: pytest.MonkeyPatch) -> poison.Poison:
     watch = poison.Poison()
     watch.install(monkeypatch)
     return watch
@@ -60,11 +60,9 @@ def reach(tensor: torch.Tensor, offset: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("allocate", ALLOCATIONS.values(), ids=ALLOCATIONS)
-def test_only_values_differ_from_what_torch_allocates(
-    dtype: torch.dtype, allocate, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plain = allocate(dtype)
-    watch = installed(monkeypatch)
+def test_only_values_differ_from_what_torch_allocates(watch, dtype, allocate):
+    with watch.lifted():
+        plain = allocate(dtype)
     tensor = allocate(dtype)
     assert (tensor.shape, tensor.stride()) == (plain.shape, plain.stride())
     assert (tensor.dtype, tensor.device) == (plain.dtype, plain.device)
@@ -86,10 +84,7 @@ def test_only_values_differ_from_what_torch_allocates(
         (114, "100 after its last"),
     ],
 )
-def test_a_write_next_to_the_tensor_is_seen(
-    dtype: torch.dtype, offset: int, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch = installed(monkeypatch)
+def test_a_write_next_to_the_tensor_is_seen(watch, dtype, offset, words):
     tensor = torch.empty(3, 5, dtype=dtype)
     reach(tensor, offset).fill_(0)
     (message,) = watch.check()
@@ -98,47 +93,30 @@ def test_a_write_next_to_the_tensor_is_seen(
     assert f"(3, 5) allocated at {Path(__file__)}" in message
 
 
-def test_a_nan_written_over_the_guard_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = installed(monkeypatch)
+def test_the_guards_of_a_tensor_that_is_gone_are_looked_at(watch):
     tensor = torch.empty(4)
-    reach(tensor, 4).fill_(math.nan)
-    assert watch.check()
-
-
-def test_the_guards_of_a_tensor_that_is_gone_are_looked_at(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    watch = installed(monkeypatch)
-    tensor = torch.empty(4)
-    reach(tensor, 4).fill_(0)
+    reach(tensor, 4).fill_(math.nan)  # Not the NaN that stands there.
     del tensor
     assert len(watch.broken) == 1
     assert len(watch.check()) == 1
 
 
-def test_under_memcheck_tensors_end_where_their_memory_ends(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_under_memcheck_tensors_end_where_their_memory_ends(watch, monkeypatch):
     monkeypatch.setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")
-    installed(monkeypatch)
     tensor = torch.empty(3, 5)
     assert tensor.untyped_storage().nbytes() == 15 * 4
     assert tensor.isnan().all()
     assert poison.guarded(tensor).untyped_storage().nbytes() == 15 * 4
 
 
-def test_poison_can_be_lifted(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = installed(monkeypatch)
+def test_poison_can_be_lifted(watch):
     with watch.lifted():
         for tensor in (torch.empty(3, 5), torch.ones(3).new_empty(3, 5)):
             assert tensor.untyped_storage().nbytes() == 15 * 4, "no guards"
     assert torch.empty(4).isnan().all()
 
 
-def test_autograd_and_out_work_on_poisoned_tensors(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    watch = installed(monkeypatch)
+def test_autograd_and_out_work_on_poisoned_tensors(watch):
     tensor = torch.empty(4, requires_grad=True)
     with torch.no_grad():
         tensor.fill_(3)
@@ -162,7 +140,7 @@ def test_autograd_and_out_work_on_poisoned_tensors(
         lambda x: x[2, 9],
     ],
 )
-def test_guarded_copies_into_a_sea_of_nan(dtype: torch.dtype, view) -> None:
+def test_guarded_copies_into_a_sea_of_nan(dtype, view):
     x = view(torch.randn(3, 10).mul(9).to(dtype))
     copy = poison.guarded(x)
     assert torch.equal(copy, x)
@@ -178,6 +156,17 @@ def test_guarded_copies_into_a_sea_of_nan(dtype: torch.dtype, view) -> None:
         assert all(element.isnan().all() for element in stray)
 
 
+def test_memcheck_gets_a_few_cases_and_a_large_one_last():
+    items: Any = [
+        SimpleNamespace(nodeid=f"test.py::test_{n}[{case}]", get_closest_marker=marker)
+        for n, marker in enumerate([{}.get, {"large": True}.get, {"large": True}.get])
+        for case in range(9)
+    ]
+    few = [item.nodeid for item in thinned(items)]
+    assert ["test_0" in name for name in few] == [True] * 3 + [False]
+    assert few == [item.nodeid for item in thinned(items[::-1])]
+
+
 # The rule of accuracy.
 
 
@@ -189,7 +178,7 @@ def close(error: float = 0.0, own: float = 0.0, dtype=torch.float32, **options):
     return accuracy.compare(actual, reference, baseline, **options)
 
 
-def test_the_bound_is_twice_the_own_error_and_one_rounding() -> None:
+def test_the_bound_is_twice_the_own_error_and_one_rounding():
     found = close(error=3e-3, own=2e-3)
     assert found.dtype == "float32"
     assert found.error == pytest.approx(3e-3, rel=1e-4)
@@ -208,63 +197,53 @@ def test_the_bound_is_twice_the_own_error_and_one_rounding() -> None:
     ],
     ids=str,
 )
-def test_one_rounding_is_one_of_the_dtype(dtype, passes: float, fails: float) -> None:
+def test_one_rounding_is_one_of_the_dtype(dtype, passes, fails):
     close(error=passes, dtype=dtype)
     with pytest.raises(AssertionError, match="above the bound"):
         close(error=fails, dtype=dtype)
 
 
-def test_an_error_that_is_nan_does_not_pass() -> None:
-    with pytest.raises(AssertionError, match=r"not of the same kind: 1 of 2"):
-        close(error=math.nan)
+def same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("other", [math.nan, math.inf, -math.inf, 1.0])
-def test_what_is_not_finite_must_be_the_same(value: float, other: float) -> None:
-    reference = torch.tensor([1.0, value], dtype=torch.float64)
-    actual = torch.tensor([1.0, other])
-    if value == other or (math.isnan(value) and math.isnan(other)):
-        accuracy.compare(actual, reference, reference.float())
-    else:
-        with pytest.raises(AssertionError, match="not of the same kind"):
-            accuracy.compare(actual, reference, reference.float())
+def of(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.tensor(values, dtype=dtype)
 
 
-def test_a_finite_error_shows_next_to_a_nan() -> None:
-    reference = torch.tensor([1.0, math.nan], dtype=torch.float64)
-    with pytest.raises(AssertionError, match="above the bound"):
-        accuracy.compare(torch.tensor([2.0, math.nan]), reference, reference.float())
+INF, NAN, HUGE, HALF = math.inf, math.nan, 1e6, torch.float16
+KIND, ABOVE = "not of the same kind: 1 of 2", "above the bound"
+# What was computed, the truth, PyTorch's own, and what is wrong.
+COMPARED = [
+    *(
+        (of(1.0, other), of(1.0, value), None, "" if same(value, other) else KIND)
+        for value in (NAN, INF, -INF)
+        for other in (NAN, INF, -INF, 1.0)
+    ),
+    (of(1.0, NAN), of(1.0, 1.0), None, KIND),
+    (of(2.0, NAN), of(1.0, NAN), None, ABOVE),
+    (of(1.0, HUGE, dtype=HALF), of(1.0, HUGE), None, KIND),
+    (torch.zeros(2, 3), torch.zeros(3), torch.zeros(2, 3), "shape"),
+    (torch.zeros(2), torch.zeros(2), torch.zeros(2).half(), "but the baseline is"),
+    (torch.zeros(0, 3), torch.zeros(0, 3), None, ""),
+]
 
 
-def test_beyond_the_range_of_the_dtype_only_where_pytorch_is_too() -> None:
-    reference = torch.tensor([1.0, 1e6], dtype=torch.float64)
-    overflowed = reference.half()
-    with pytest.raises(AssertionError, match="not of the same kind"):
-        accuracy.compare(overflowed, reference, overflowed)
-    accuracy.compare(overflowed, reference, overflowed, allow_nonfinite=True)
-    with pytest.raises(AssertionError, match="not of the same kind"):
-        accuracy.compare(
-            torch.tensor([math.inf, math.inf]).half(),
-            reference,
-            overflowed,
-            allow_nonfinite=True,
-        )
-
-
-def test_shapes_and_dtypes_must_agree() -> None:
-    x = torch.zeros(2, 3)
-    with pytest.raises(AssertionError, match="shape"):
-        accuracy.compare(x, torch.zeros(3, dtype=torch.float64), x)
-    with pytest.raises(AssertionError, match="but the baseline is"):
-        accuracy.compare(x, x.double(), x.half())
+@pytest.mark.parametrize(("actual", "truth", "own", "wrong"), COMPARED)
+def test_what_is_compared_is_of_one_kind(actual, truth, own, wrong):
+    own = truth.to(actual.dtype) if own is None else own
+    with pytest.raises(AssertionError, match=wrong) if wrong else nullcontext():
+        accuracy.compare(actual, truth.double(), own)
     with pytest.raises(TypeError, match="must be float64"):
-        accuracy.compare(x, x, x)
+        accuracy.compare(actual, truth, own)
 
 
-def test_nothing_is_right() -> None:
-    x = torch.zeros(0, 3)
-    assert accuracy.compare(x, x.double(), x).error == 0.0
+def test_beyond_the_range_of_the_dtype_only_where_pytorch_is_too():
+    truth = of(1.0, HUGE, dtype=torch.float64)
+    own = truth.half()
+    accuracy.compare(own, truth, own, allow_nonfinite=True)
+    with pytest.raises(AssertionError, match=KIND):
+        accuracy.compare(of(INF, INF, dtype=HALF), truth, own, allow_nonfinite=True)
 
 
 # Named outputs.
@@ -281,7 +260,7 @@ def outputs(**errors: float) -> list[dict[str, torch.Tensor]]:
     ]
 
 
-def test_a_gradient_may_be_off_by_three_times_the_own_error() -> None:
+def test_a_gradient_may_be_off_by_three_times_the_own_error():
     found = accuracy.compare_all(*outputs(o=1.9e-3, dq=2.9e-3))
     assert found["dq"].bound == pytest.approx(1.5 * found["o"].bound, rel=1e-3)
     for errors in ({"o": 2.1e-3, "dq": 0.0}, {"o": 0.0, "dq": 3.1e-3}):
@@ -290,7 +269,7 @@ def test_a_gradient_may_be_off_by_three_times_the_own_error() -> None:
             accuracy.compare_all(*outputs(**errors))
 
 
-def test_a_logsumexp_near_0_is_as_exact_as_one_of_8() -> None:
+def test_a_logsumexp_near_0_is_as_exact_as_one_of_8():
     exact = torch.zeros(1, dtype=torch.float64)
     own, actual = exact.float(), (exact + 7 * 2**-23).float()
     accuracy.compare_all({"lse": actual}, {"lse": exact}, {"lse": own})
@@ -298,7 +277,7 @@ def test_a_logsumexp_near_0_is_as_exact_as_one_of_8() -> None:
         accuracy.compare_all({"lse": 2 * actual}, {"lse": exact}, {"lse": own})
 
 
-def test_no_output_is_left_out() -> None:
+def test_no_output_is_left_out():
     actual, reference, baseline = outputs(o=0.0, lse=0.0)
     del actual["lse"]
     with pytest.raises(AssertionError):
@@ -306,7 +285,7 @@ def test_no_output_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "o", "lse"])
-def test_what_is_recorded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_recorded(name, monkeypatch):
     seen: list[tuple] = []
     monkeypatch.setattr(accuracy, "record_accuracy", lambda *found: seen.append(found))
     actual, reference, baseline = (x["o"] for x in outputs(o=1e-3))
@@ -330,14 +309,14 @@ def launch(x: torch.Tensor, *, at_home: bool) -> None:
 
 
 @needs_interpreter
-def test_a_launch_on_another_device_than_its_input_s_is_seen() -> None:
+def test_a_launch_on_another_device_than_its_input_s_is_seen():
     check_where_it_launches(launch, torch.zeros(1), at_home=True)
     with pytest.raises(AssertionError):
         check_where_it_launches(launch, torch.zeros(1), at_home=False)
 
 
 @needs_interpreter
-def test_the_language_is_put_back_after_the_test() -> None:
+def test_the_language_is_put_back_after_the_test():
     before, x = vars(tl).copy(), torch.zeros(1)
     with replaced_once():
         for _ in range(2):

@@ -29,7 +29,7 @@ def write(docs: Path, after: str) -> Path:
     return docs
 
 
-def test_rungs_are_numbered_in_the_order_of_the_navigation(tmp_path: Path) -> None:
+def test_rungs_are_numbered_in_the_order_of_the_navigation(tmp_path):
     shown = render(write(tmp_path, "one/c.md"), NAV)
     assert shown.count("<ol>") == 2
     assert "Reference" not in shown
@@ -39,10 +39,10 @@ def test_rungs_are_numbered_in_the_order_of_the_navigation(tmp_path: Path) -> No
     assert "Again &lt;1&gt;</a><span>it <small>after One 2</small></span>" in shown
 
 
-def test_an_origin_that_is_no_rung_is_refused(tmp_path: Path) -> None:
+def test_an_origin_that_is_no_rung_is_refused(tmp_path):
     with pytest.raises(LadderError, match=r"two/d.ipynb: after: one/b.md"):
         render(write(tmp_path, "one/b.md"), NAV)
 
 
-def test_a_page_without_front_matter_says_nothing(tmp_path: Path) -> None:
+def test_a_page_without_front_matter_says_nothing(tmp_path):
     assert front_matter(write(tmp_path, "one/a.md") / "one/b.md") == {}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machinery.repository import Repository
 from tests.mutants import Mutant
 from tests.mutants.judge import judge
 from tests.mutants.server import Server
@@ -65,10 +66,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(folder: Path) -> Path:
     shutil.rmtree(folder)
-    for name, text in FILES.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("\n        ", "\n").lstrip("\n"))
+    files = {
+        n: text.replace("\n        ", "\n").lstrip("\n") for n, text in FILES.items()
+    }
+    Repository(folder).write(files)
     return folder
 
 
@@ -84,14 +85,7 @@ def judged(root: Path, server: Server, *mutants: Mutant, hint: str = "") -> list
     return faults or list(caught.values())
 
 
-def change(root: Path, name: str, old: str, new: str) -> None:
-    path = root / name
-    path.write_text(path.read_text().replace(old, new))
-
-
-def test_each_bug_that_the_tests_see_is_caught_and_no_file_changes(
-    root: Path, server: Server
-) -> None:
+def test_each_bug_that_the_tests_see_is_caught_and_no_file_changes(root, server):
     right = (root / "snippets" / SNIPPET).read_text()
     mutants = BUG, Mutant("2 * x", "x", "other"), Mutant("2 - 1", "0", "none")
     caught, (fault,) = judge(root, SNIPPET, dict.fromkeys(mutants, ""), server.run)
@@ -109,51 +103,47 @@ def test_each_bug_that_the_tests_see_is_caught_and_no_file_changes(
         ("__import__('os')._exit(1)", "cannot be run: the process ended"),
     ],
 )
-def test_what_does_not_count_as_caught(
-    new: str, fault: str, root: Path, server: Server
-) -> None:
+def test_what_does_not_count_as_caught(new, fault, root, server):
     (found,) = judged(root, server, Mutant("2 * x", new, "bug"))
     assert re.search(fault, found, re.DOTALL)
 
 
 def test_a_mutant_that_does_not_compile_counts_if_said_or_if_another_test_sees_it(
-    root: Path, server: Server
-) -> None:
+    root, server
+):
     bug = Mutant("2 * x", "2 * x + None", "bug", may_not_compile=True)
     assert judged(root, server, bug) == ["test_of_three"]
     first = (
         "def test_refuses():\n    if double.double(3) != 6: raise InterpreterError\n"
     )
-    change(root, TEST, "def test_of", f"{first}\ndef test_of")
+    Repository(root).edit(TEST, "def test_of", f"{first}\ndef test_of")
     assert judged(root, server, BUG) == ["test_of_three"]
 
 
-def test_a_mutant_that_never_ends_is_killed(root: Path, tmp_path: Path) -> None:
+def test_a_mutant_that_never_ends_is_killed(root, tmp_path):
     with closing(Server(root, tmp_path, seconds=3)) as server:
         bug = Mutant("time.sleep(0)", "time.sleep(1000)", "bug")
         (fault,) = judged(root, server, bug)
     assert fault.endswith("'bug': the tests take too long")
 
 
-def test_a_test_that_fails_anyway_catches_nothing(root: Path, server: Server) -> None:
-    change(root, TEST, "== 6", "== 7")
+def test_a_test_that_fails_anyway_catches_nothing(root, server):
+    Repository(root).edit(TEST, "== 6", "== 7")
     (fault,) = judged(root, server, BUG)
     assert "test_of_three fails without any mutant" in fault
     assert "found == 7" in fault
 
 
-def test_fixtures_that_cannot_be_imported_catch_nothing(
-    root: Path, tmp_path: Path
-) -> None:
+def test_fixtures_that_cannot_be_imported_catch_nothing(root, tmp_path):
     (root / "tests/conftest.py").write_text("import nowhere\n")
     with closing(Server(root, tmp_path, seconds=60)) as server:
         (fault,) = judged(root, server, BUG)
     assert "cannot be run: pytest cannot start" in fault
 
 
-def test_what_caught_it_before_is_tried_first(root: Path, server: Server) -> None:
+def test_what_caught_it_before_is_tried_first(root, server):
     more = "def test_of_two():\n    assert double.double(2) == 4\n"
-    change(root, TEST, "def test_of", f"{more}\ndef test_of")
+    Repository(root).edit(TEST, "def test_of", f"{more}\ndef test_of")
     for hint in ("test_of_three", "test_of_two"):
         assert judged(root, server, BUG, hint=hint) == [hint]
     assert judged(root, server, BUG, hint="test_that_is_gone") == ["test_of_two"]
@@ -168,7 +158,7 @@ def test_what_caught_it_before_is_tried_first(root: Path, server: Server) -> Non
         (Mutant("2 * x", "2 * x", "bug"), "the same text"),
     ],
 )
-def test_a_mutation_that_does_not_fit_is_an_error(mutant: Mutant, reason: str) -> None:
+def test_a_mutation_that_does_not_fit_is_an_error(mutant, reason):
     with pytest.raises(ValueError, match=reason):
         mutant.apply(FILES["snippets/part/double.py"])
 
@@ -176,9 +166,7 @@ def test_a_mutation_that_does_not_fit_is_an_error(mutant: Mutant, reason: str) -
 # The record.
 
 
-def test_a_verdict_is_fresh_until_something_that_it_depends_on_changes(
-    root: Path,
-) -> None:
+def test_a_verdict_is_fresh_until_something_that_it_depends_on_changes(root):
     assert not Verdicts(root, SNIPPET).fresh(BUG)
     Verdicts(root, SNIPPET).save({BUG: "test_of_three"})
     for name in FILES:
@@ -191,7 +179,7 @@ def test_a_verdict_is_fresh_until_something_that_it_depends_on_changes(
         (root / name).write_text(right)
 
 
-def test_a_verdict_is_of_one_mutant(root: Path) -> None:
+def test_a_verdict_is_of_one_mutant(root):
     Verdicts(root, SNIPPET).save({BUG: "test_of_three"})
     found = Verdicts(root, SNIPPET)
     for other in (Mutant("2 * x", "4 * x", "bug"), Mutant("2 * x", "3 * x", "bugs")):
@@ -199,14 +187,14 @@ def test_a_verdict_is_of_one_mutant(root: Path) -> None:
     assert found.hint(Mutant("2 * x", "4 * x", "bug")) == "test_of_three"
 
 
-def test_what_changed_while_it_was_judged_is_not_recorded(root: Path) -> None:
+def test_what_changed_while_it_was_judged_is_not_recorded(root):
     verdicts = Verdicts(root, SNIPPET)
-    change(root, TEST, "== 6", "== 7")
+    Repository(root).edit(TEST, "== 6", "== 7")
     verdicts.save({BUG: "test_of_three"})
     assert not (root / RECORD).exists()
 
 
-def test_a_snippet_that_is_gone_leaves_the_record(root: Path) -> None:
+def test_a_snippet_that_is_gone_leaves_the_record(root):
     Verdicts(root, SNIPPET).save({BUG: "test_of_three"})
     (root / "snippets" / SNIPPET).rename(root / "snippets/part/twice.py")
     (root / TEST).rename(root / "tests/snippets/part/test_twice.py")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machinery.repository import Repository
 from verified_docs.new import NewError, lay_out
 
 CONFIG = """\
@@ -35,20 +36,14 @@ MUTANTS = '"""Bugs that the tests of snippets/one/old.py must catch."""\n'
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    for name, text in {
-        "mkdocs.yml": CONFIG,
-        "snippets/one/old.py": SNIPPET,
-        "tests/snippets/one/test_old.py": TEST,
-        "tests/mutants/one/old.py": MUTANTS,
-        "docs/one/old.md": SHOWN,
-    }.items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+    repository = Repository(tmp_path, "one")
+    repository.snippet("one/old.py", SNIPPET, TEST)
+    more = {"tests/mutants/one/old.py": MUTANTS, "docs/one/old.md": SHOWN}
+    repository.write({"mkdocs.yml": CONFIG, **more})
     return tmp_path
 
 
-def test_a_rung_begins_as_a_copy(root: Path) -> None:
+def test_a_rung_begins_as_a_copy(root):
     written = lay_out(root, "one/brand_new", "old")
     assert written == [
         "snippets/one/brand_new.py",
@@ -66,9 +61,8 @@ def test_a_rung_begins_as_a_copy(root: Path) -> None:
     assert '--8<-- "one/brand_new.py:kernel"' in page
     assert '--8<-- "one/brand_new.py:launch"' in page
     assert "```svg\ndiagrams/one/old.svg\n```\n\n## The kernel" in page
-    added = CONFIG.replace(
-        "late.ipynb\n", "late.ipynb\n      - Brand new: one/brand-new.md\n"
-    )
+    line = "      - Brand new: one/brand-new.md\n"
+    added = CONFIG.replace("late.ipynb\n", f"late.ipynb\n{line}")
     assert (root / "mkdocs.yml").read_text() == added
 
 
@@ -82,16 +76,14 @@ def test_a_rung_begins_as_a_copy(root: Path) -> None:
         ("", "", "is no name"),
     ],
 )
-def test_nothing_is_written_where_something_is_wrong(
-    root: Path, rung: str, origin: str, reason: str
-) -> None:
+def test_nothing_is_written_where_something_is_wrong(root, rung, origin, reason):
     before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
     with pytest.raises(NewError, match=reason):
         lay_out(root, rung, origin)
     assert {p: p.read_bytes() for p in root.rglob("*") if p.is_file()} == before
 
 
-def test_a_part_without_a_page_has_no_place_in_the_navigation(root: Path) -> None:
+def test_a_part_without_a_page_has_no_place_in_the_navigation(root):
     (root / "mkdocs.yml").write_text("nav:\n  - Home: index.md\n")
     with pytest.raises(NewError, match="nav has no page of one/"):
         lay_out(root, "one/new", "old")

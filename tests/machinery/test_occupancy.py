@@ -19,9 +19,7 @@ H200 = SimpleNamespace(
 
 @pytest.mark.parametrize("warps", [1, 4, 16, 32])
 @pytest.mark.parametrize("shared", [0, 16, 38_000, 196_608])
-def test_the_counts_agree(
-    warps: int, shared: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_counts_agree(warps, shared, monkeypatch):
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: H200)
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     for registers in range(16, 65536 // (32 * warps) + 1):
@@ -31,7 +29,7 @@ def test_the_counts_agree(
         assert resident == 132 * timing.occupancy(kernel)
 
 
-def test_ten_programs_of_44_registers() -> None:
+def test_ten_programs_of_44_registers():
     # bf16, 128 columns, as compiled: 132 places more were once taken to be there.
     metadata = SimpleNamespace(num_warps=4, shared=12_288)
     kernel = SimpleNamespace(n_regs=44, metadata=metadata)

@@ -3,30 +3,37 @@
 import base64
 import hashlib
 import os
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
-from tests.machinery.repository import ONLINE, Repository
+from tests.machinery.repository import ONLINE
 from verified_docs.code import archive
 from verified_docs.pages import hooks
-from verified_docs.pages.policy import apply
+from verified_docs.pages.policy import RULES, apply
 
-PAGE = """<html><head><meta charset="utf-8"><script>theme()</script></head><body>
+HARMLESS = "'self'", "'none'", "data:"
+PAGE = """<!doctype html>
+<html><head><meta charset="utf-8"><script>theme()</script></head><body>
 <script src="theme.js"></script><article><script>author()</script></article>
 <script>theme()</script><script type="application/json">{}</script></body></html>"""
+
+
+def test_nothing_comes_from_elsewhere_and_no_script_of_a_page_runs():
+    rules = {name: values for name, *values in map(str.split, RULES.split(";"))}
+    assert {"default-src", "base-uri", "form-action"} <= rules.keys()
+    assert rules["script-src"] == ["'self'"]
+    assert rules.pop("style-src") == ["'self'", "'unsafe-inline'"]  # KaTeX's are.
+    assert {v for values in rules.values() for v in values} <= {*HARMLESS}
 
 
 def digest(script: str) -> str:
     return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(
-    tmp_path: Path,
-) -> None:
+def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(tmp_path):
     (tmp_path / "part").mkdir()
     (tmp_path / "part/index.html").write_text(PAGE)
     apply(tmp_path)
@@ -38,36 +45,32 @@ def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(
     assert rest in PAGE
 
 
-def test_the_zip_is_the_files_and_nothing_of_the_time(tmp_path: Path) -> None:
-    repository = Repository(tmp_path)
-    repository.write("LICENSE", "MIT License\n")
-    repository.write("snippets/softmax/__pycache__/online.py", "x = 1\n")
+def test_the_zip_is_the_files_and_nothing_of_the_time(repository):
+    cache = "snippets/softmax/__pycache__/online.py"
+    repository.write({"LICENSE": "MIT License\n", cache: "x = 1\n"})
     written = []
     for _ in range(2):
-        archive.write(tmp_path / "a.zip", tmp_path)
-        written.append((tmp_path / "a.zip").read_bytes())
+        archive.write(repository.root / "a.zip", repository.root)
+        written.append((repository.root / "a.zip").read_bytes())
         repository.snippet("softmax/online.py", ONLINE)  # The same bytes, later.
     assert written[0] == written[1]
     names = ["LICENSE", "snippets/softmax/online.py", "snippets/softmax/three_pass.py"]
-    with ZipFile(tmp_path / "a.zip") as found:
+    with ZipFile(repository.root / "a.zip") as found:
         assert found.namelist() == names
         assert found.read(names[1]).decode() == ONLINE
 
 
 @pytest.mark.parametrize("changed", ["snippets/softmax/online.py", "records/g/x.json"])
-def test_a_page_older_than_its_sources_is_made_again(
-    tmp_path: Path, changed: str
-) -> None:
-    Repository(tmp_path).write(changed, "")
-    files: Any = SimpleNamespace(documentation_pages=lambda: pages)
-    config: Any = SimpleNamespace(config_file_path=str(tmp_path / "mkdocs.yml"))
-    pages = [SimpleNamespace(abs_dest_path=str(tmp_path / n)) for n in ("new", "old")]
-    for page in pages:
-        Path(page.abs_dest_path).touch()
-    for path in tmp_path.rglob("*.py"):
+def test_a_page_older_than_its_sources_is_made_again(repository, changed):
+    root = repository.root
+    repository.write(dict.fromkeys([changed, "new", "old"], ""))
+    for path in root.rglob("*.py"):
         os.utime(path, (0, 0))
-    os.utime(tmp_path / changed, (100, 100))
-    os.utime(tmp_path / "old", (50, 50))
+    os.utime(root / changed, (100, 100))
+    os.utime(root / "old", (50, 50))
+    pages = [SimpleNamespace(abs_dest_path=str(root / name)) for name in ("new", "old")]
+    files: Any = SimpleNamespace(documentation_pages=lambda: pages)
+    config: Any = SimpleNamespace(config_file_path=str(root / "mkdocs.yml"))
     hooks.on_files(files, config=config)
-    assert (tmp_path / "new").exists()
-    assert not (tmp_path / "old").exists()
+    assert (root / "new").exists()
+    assert not (root / "old").exists()

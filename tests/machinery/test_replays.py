@@ -8,7 +8,7 @@ import pytest
 import torch
 import triton
 
-from tests.machinery import small_site
+from tests.machinery.small_site import PAGE, SmallSite
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.evidence import records
@@ -32,7 +32,7 @@ LINES = {
     "tl.store": "Store {bytes} bytes.",
 }
 ONE = "part/one.py"
-RECORD = layout.replay_record(ONE)
+RECORD, DESCRIBED = layout.replay_record(ONE), layout.replay_file(ONE)
 RUN = {
     "name": "first",
     "title": "The first",
@@ -178,39 +178,26 @@ def test_ranges_and_signs() -> None:
     )
 
 
-@pytest.fixture
-def site(tmp_path_factory: pytest.TempPathFactory, tmp_path: Path) -> Path:
-    """A sound site with a description and a record of a replay, not yet built."""
-    sound = small_site.sound(tmp_path_factory.getbasetemp() / "sound")
-    root = small_site.copy(sound, tmp_path / "copy")
-    description = root / layout.replay_file(ONE)
-    description.parent.mkdir(parents=True)
-    description.write_text("REPLAY = None\n")
-    files = [layout.snippet_file(ONE), layout.replay_file(ONE)]
-    record = {"format": 1, "snippet": ONE, "manifest": records.hashes(root, files)}
-    (root / RECORD).parent.mkdir(parents=True)
-    (root / RECORD).write_text(json.dumps(record | {"runs": [RUN]}))
-    return root
+@pytest.fixture(autouse=True)
+def replayed(site: SmallSite) -> None:
+    """A description and a record of a replay on the sound site, not yet built."""
+    site.write({DESCRIBED: "REPLAY = None\n"})
+    files = [layout.snippet_file(ONE), DESCRIBED]
+    record = {"format": 1, "snippet": ONE, "runs": [RUN]}
+    record["manifest"] = records.hashes(site.root, files)
+    site.write({RECORD: json.dumps(record)})
 
 
 FENCE = f"```replay\nreplay: {ONE}\n```"
 
 
-def show(root: Path, fence: str = FENCE) -> None:
-    """Put the fence on the page and build the site."""
-    small_site.edit(
-        root, "docs/part/page.md", "## The first rung", fence + "\n\n## The"
-    )
-    small_site.build(root)
-
-
-def reasons(root: Path) -> list[str]:
+def reasons(site: SmallSite) -> list[str]:
     """What the check says of replays."""
-    return [str(f) for f in small_site.found(root) if "replay" in str(f)]
+    return [str(f) for f in site.found() if "replay" in str(f)]
 
 
-def test_a_page_has_the_element_and_the_key_frames(site: Path) -> None:
-    html = small_site.convert(site, FENCE)
+def test_a_page_has_the_element_and_the_key_frames(site):
+    html = site.page(FENCE)
     assert re.search(
         rf'<verified-replay data-made="[^"]*" src="/{RECORD}" snippet="{ONE}" '
         'data-run="first" id="replay-part-one" data-search-exclude>',
@@ -231,33 +218,32 @@ def test_a_page_has_the_element_and_the_key_frames(site: Path) -> None:
             "there is no run 'second'; the runs are: first",
         ),
         (f"replay: {ONE}\nspeed: 2", "there is no option 'speed'"),
-        ("run: first", "a YAML mapping with replay"),
+        ("run: first", "it needs the option 'replay'"),
+        ("- a", "a YAML mapping with replay"),
         ("a: [", "is not YAML"),
     ],
 )
-def test_a_fence_that_names_nothing(site: Path, fence: str, reason: str) -> None:
+def test_a_fence_that_names_nothing(site, fence, reason):
     with pytest.raises(Exception, match=re.escape(reason)):
-        small_site.convert(site, f"```replay\n{fence}\n```")
+        site.page(f"```replay\n{fence}\n```")
 
 
-def test_the_check_of_replays(site: Path) -> None:
-    small_site.build(site)
+def test_the_check_of_replays(site):
+    site.build()
     assert reasons(site) == [f"{RECORD}:1: no page shows this replay"]
-    show(site)
+    site.edit(PAGE, "## The first rung", f"{FENCE}\n\n## The first rung")
+    site.build()
     assert reasons(site) == []
-    small_site.edit(site, layout.snippet_file(ONE), "total = x + x", "total = 2 * x")
+    site.edit(layout.snippet_file(ONE), "-m_i", "+m_i")
     stale = f"{RECORD}:1: recorded before these changed: {layout.snippet_file(ONE)}; "
     assert [text for text in reasons(site) if text.startswith(stale)]
-    (site / layout.replay_file(ONE)).unlink()
-    assert f"{RECORD}:1: a replay that nothing in tests/replays describes" in (
-        reasons(site)
-    )
+    (site.root / DESCRIBED).unlink()
+    undescribed = f"{RECORD}:1: a replay that nothing in tests/replays describes"
+    assert undescribed in reasons(site)
 
 
-def test_the_check_wants_a_record(site: Path) -> None:
-    (site / RECORD).unlink()
-    small_site.build(site)
-    described = layout.replay_file(ONE)
-    assert reasons(site) == [
-        f"{described}:1: its replay is not recorded: run `pytest tests/replays`"
-    ]
+def test_the_check_wants_a_record(site):
+    (site.root / RECORD).unlink()
+    site.build()
+    reason = "its replay is not recorded: run `pytest tests/replays`"
+    assert reasons(site) == [f"{DESCRIBED}:1: {reason}"]

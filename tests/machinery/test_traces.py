@@ -28,7 +28,7 @@ def no_end(x_ptr, y_ptr, BLOCK: tl.constexpr):
     tl.store(y_ptr + offs, tl.load(x_ptr + offs))
 
 
-def test_masked_lanes_move_nothing_and_calculate_all_the_same() -> None:
+def test_masked_lanes_move_nothing_and_calculate_all_the_same():
     x, y = torch.randn(10).half(), torch.zeros(10)
     with counted() as found:
         for _ in range(3):
@@ -39,7 +39,7 @@ def test_masked_lanes_move_nothing_and_calculate_all_the_same() -> None:
     assert found.operations == 3 * 16 * (5 + 2)
 
 
-def test_operations_of_pytorch_read_and_write() -> None:
+def test_operations_of_pytorch_read_and_write():
     x = torch.randn(4, 6)
     with counted(["y", "z", "half"], x=x) as found:
         y = x.T @ x
@@ -50,7 +50,7 @@ def test_operations_of_pytorch_read_and_write() -> None:
     assert found.bytes == Counter(moved)
 
 
-def test_a_kernel_that_leaves_its_tensors_is_caught() -> None:
+def test_a_kernel_that_leaves_its_tensors_is_caught():
     x, y = torch.zeros(10), torch.zeros(10)
     with counted(), pytest.raises(OutOfBounds):
         no_end[(1,)](x, y, BLOCK=16)

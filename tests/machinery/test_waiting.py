@@ -33,12 +33,12 @@ def chain(turns: Turns, programs: int, last: int) -> torch.Tensor:
     return out
 
 
-def test_a_program_runs_again_and_its_atomics_do_not() -> None:
+def test_a_program_runs_again_and_its_atomics_do_not():
     turns = Turns()
     assert chain(turns, 5, last=4).tolist() == [0, 1, 2, 3, 4]
     assert turns.waited == 4 + 3 + 2 + 1
 
 
-def test_programs_that_wait_for_ever_are_found() -> None:
+def test_programs_that_wait_for_ever_are_found():
     with pytest.raises(AssertionError, match="wait for ever"):
         chain(Turns(), 3, last=7)

@@ -4,9 +4,7 @@ A verdict is fresh as long as the mutant, its snippet, all that the snippet's te
 and what judges them are what they were.
 """
 
-import fcntl
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -54,10 +52,7 @@ class Verdicts:
         if records.changed(self.root, self.manifest):
             return
         path = self.root / RECORD
-        path.parent.mkdir(parents=True, exist_ok=True)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
+        with records.alone(path.parent):
             record = self._read()
             record["snippets"][self.snippet] = {
                 "manifest": self.manifest,
@@ -67,8 +62,6 @@ class Verdicts:
                 del record["snippets"][name]
             text = json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False)
             path.write_text(text + "\n", "utf-8")
-        finally:
-            os.close(folder)
 
     def _read(self) -> dict[str, Any]:
         path = self.root / RECORD

@@ -18,6 +18,7 @@ from hypothesis import Phase, settings
 from tests.harness import poison
 from tests.harness.bounds import Bounds, OutOfBounds
 from tests.harness.language import replaced_once
+from tests.harness.thin import thinned
 from verified_docs.evidence import plugin
 
 # The interpreter is slow, and a test that fails must fail again.
@@ -41,14 +42,21 @@ torch.set_printoptions(threshold=8, edgeitems=1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """--thin thins out properties too; memcheck without a GPU shows nothing."""
-    if poison.under_memcheck() and not torch.cuda.is_available():
+    """Memcheck without a GPU shows nothing; with one, it is slow."""
+    if not poison.under_memcheck():
+        return
+    if not torch.cuda.is_available():
         raise pytest.UsageError(
             "PYTORCH_NO_CUDA_MEMORY_CACHING is set, as make memcheck does, but torch "
             "sees no GPU: there is none, or compute-sanitizer does not support it"
         )
-    if config.getoption("thin"):
-        settings.load_profile("thin")
+    settings.load_profile("thin")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Under memcheck, a few cases of each test."""
+    if poison.under_memcheck():
+        items[:] = thinned(items)
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from verified_docs import layout
 from verified_docs.check.site import Finding, Site, Weight
-from verified_docs.code.snippets import Snippet, SnippetError
+from verified_docs.code.sections import SnippetError
+from verified_docs.code.snippets import Snippet
 from verified_docs.evidence import records
 from verified_docs.evidence.records import RecordError
 
@@ -59,9 +60,6 @@ def on_pages(snippet: Snippet, pages: set[str]) -> Iterator[Finding]:
         if not any(s.first <= section.first and section.last <= s.last for s in spans):
             reason = f"no page shows the section {section.name!r}"
             yield Finding(path, section.first - 1, reason)
-    if b"\r" in snippet.data:
-        reason = "Windows line ends, which a page cannot give to the clipboard; use \\n"
-        yield Finding(path, 1, reason)
 
 
 def tested(site: Site, name: str) -> Iterator[Finding]:

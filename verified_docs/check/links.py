@@ -6,10 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from markdown.extensions.toc import slugify
-
 from verified_docs.check.site import Finding, Page, Site
-from verified_docs.pages.figures import BIBLIOGRAPHY
 
 ADDRESSES = ("href", "src", "data-src", "poster")
 ABROAD = ("http", "https", "mailto")
@@ -44,7 +41,6 @@ def check(site: Site) -> Iterator[Finding]:
             line = node.attrs.get("data-line")
             if line is not None and line not in lines:
                 yield page.fault(f"no line of code is marked {line!r}", line)
-        yield from cited(site, page)
 
 
 def fault(site: Site, page: Page, url: str, ids: dict[Path, set[str]]) -> str:
@@ -73,15 +69,3 @@ def fault(site: Site, page: Page, url: str, ids: dict[Path, set[str]]) -> str:
     anchor = unquote(parts.fragment)
     known_here = ids.get(target, {anchor, ""})
     return "" if not anchor or anchor in known_here else f"has no anchor {anchor!r}"
-
-
-def cited(site: Site, page: Page) -> Iterator[Finding]:
-    """A stated figure links the entry of the bibliography that its title names."""
-    entries = site.target(site.docs / BIBLIOGRAPHY)
-    for node in page.root.find(".stated"):
-        link = urlsplit(node.attrs.get("href", ""))
-        leads = posixpath.normpath((page.file.parent / link.path).as_posix())
-        source = slugify(node.attrs.get("title", ""), "-")
-        if leads != entries.parent.as_posix() or link.fragment not in (source or "-"):
-            reason = f"the figure {node.text()!r} does not link its source"
-            yield page.fault(reason, node.text())

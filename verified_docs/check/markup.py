@@ -24,46 +24,26 @@ NOTES = (
     "abstract|bug|danger|example|failure|info|note|question|quote|success|tip|warning"
 )
 # The elements that Markdown writes, and the attributes of each.
-ELEMENTS = {
+PLAIN = (
+    "article blockquote code dd dl dt em h1 h2 h3 h4 hr li p span strong sub "
+    "summary sup table tbody thead tr ul"
+)
+ELEMENTS = dict.fromkeys(PLAIN.split(), "") | {
     "a": "href|title",
-    "article": "",
-    "blockquote": "",
-    "code": "",
-    "dd": "",
     "details": "open",
     "div": "style|data-search-exclude|data-tabs",
-    "dl": "",
-    "dt": "",
-    "em": "",
-    "h1": "",
-    "h2": "",
-    "h3": "",
-    "h4": "",
-    "hr": "",
     "input": "checked|name|type",
     "label": "for",
-    "li": "",
     "ol": "start",
-    "p": "",
-    "span": "",
-    "strong": "",
-    "sub": "",
-    "summary": "",
-    "sup": "",
-    "table": "",
-    "tbody": "",
     "td": "style",
     "th": "style",
-    "thead": "",
-    "tr": "",
-    "ul": "",
     "var": "data-search-exclude",
 }
 COMMON = "class|data-line|id"
 CLASSES = re.compile(
     rf"{NOTES}|admonition|admonition-title|headerlink|katex-display|math"
     r"|md-button(--primary)?|md-content__inner|md-typeset"
-    r"|stated|t-[a-z]+|tabbed-(alternate|block|content|labels|set)|unbroken"
+    r"|t-[a-z]+|tabbed-(alternate|block|content|labels|set)"
 )
 # Of a formula, so that a browser knows its height; of a cell, its column's side.
 STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
@@ -170,7 +150,7 @@ def differs(shown: str, wanted: str) -> str:
 def extract(site: Site, include: str) -> str:
     """The text of an include, read here once more, apart from what builds the page."""
     name, _, section = include.partition('"')[2].partition('"')[0].partition(":")
-    text = (site.root / "snippets" / name).read_bytes().decode().replace("\r\n", "\n")
+    text = (site.root / "snippets" / name).read_text("utf-8")
     if section:
         text = text.partition(f"# --8<-- [start:{section}]")[2].partition("\n")[2]
         text = text.partition(f"# --8<-- [end:{section}]")[0].rpartition("\n")[0]

@@ -103,7 +103,7 @@ def invisible(character: str) -> bool:
 def texts(root: Node) -> Iterator[str]:
     """The text in reading order, block by block, and what attributes say.
 
-    Formulas, what the machinery made, and figures with a source leave a gap.
+    Formulas and what the machinery made leave a gap.
     """
     parts: list[str] = []
 
@@ -113,7 +113,7 @@ def texts(root: Node) -> Iterator[str]:
         parts.clear()
 
     def visit(node: Node) -> Iterator[str]:
-        silent = node.named("code", ".katex", ".stated", ".cell-output")
+        silent = node.named("code", ".katex", ".cell-output")
         if silent or "data-made" in node.attrs:
             parts.append(GAP)
             return

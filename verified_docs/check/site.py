@@ -17,6 +17,7 @@ from mkdocs.utils.meta import get_data
 from verified_docs import layout
 from verified_docs.check.dom import Node, parse
 from verified_docs.code import snippets
+from verified_docs.code.sections import SnippetError
 from verified_docs.evidence.records import RecordError
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import notebook, sources
@@ -188,13 +189,13 @@ class Site:
         return True
 
     @functools.cached_property
-    def snippets(self) -> dict[str, snippets.Snippet | snippets.SnippetError]:
+    def snippets(self) -> dict[str, snippets.Snippet | SnippetError]:
         """Every snippet by name, or what is wrong with it."""
-        found: dict[str, snippets.Snippet | snippets.SnippetError] = {}
+        found: dict[str, snippets.Snippet | SnippetError] = {}
         for name in layout.names(self.root):
             try:
                 found[name] = snippets.load(self.root, name)
-            except snippets.SnippetError as error:
+            except SnippetError as error:
                 found[name] = error
         return found
 

@@ -68,44 +68,56 @@ class Marker:
     name: str
 
 
+class Refused(Exception):
+    """A line that cannot be published, and the reason."""
+
+
 @functools.lru_cache(maxsize=256)  # A page shows several sections of one file.
 def parse(text: str, path: Path) -> tuple[Section, dict[str, Section]]:
     """The whole file and its sections. Raises SnippetError with the path."""
+    try:
+        return _parse(text, layout.is_wrong(path.name))
+    except Refused as error:
+        raise SnippetError(path, *error.args) from None
+
+
+def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
     lines = text.split("\n")
-    tree = _tree(text, path)
-    markers = _markers(text, path)
-    spans = _spans(markers, path)
-    _refuse_hidden(tree, spans, path)
+    tree = _tree(text)
+    markers = _markers(text)
+    spans = _spans(markers)
+    _refuse_hidden(tree, spans)
+    if (ast.get_docstring(tree) or "").startswith(WRONG) != wrong:
+        reason = f"the docstring of a file wrong_*, and of no other, starts: {WRONG}"
+        raise Refused(1, reason)
     statements = _statements(tree, lines)
-    whole = _show("", (0, len(lines) + 1), lines, markers, statements, path)
+    whole = _show("", (0, len(lines) + 1), lines, markers, statements)
     if not whole.text.strip():
-        raise SnippetError(path, 1, "the file is empty")
+        raise Refused(1, "the file is empty")
     sections = {}
     for name, span in spans.items():
-        shown = _show(name, span, lines, markers, statements, path)
+        shown = _show(name, span, lines, markers, statements)
         if not shown.text.strip():
-            raise SnippetError(path, span[0], f"section {name!r} is empty")
+            raise Refused(span[0], f"section {name!r} is empty")
         sections[name] = replace(shown, cut=_cut(tree, span))
     for marker in markers:
         inside = any(first < marker.line < last for first, last in spans.values())
         if marker.kind == "line" and not inside:
-            reason = "a marked line lies outside all sections"
-            raise SnippetError(path, marker.line, reason)
+            raise Refused(marker.line, "a marked line lies outside all sections")
     return whole, sections
 
 
-def _tree(text: str, path: Path) -> ast.Module:
+def _tree(text: str) -> ast.Module:
     try:
         return ast.parse(text)
     except SyntaxError as error:
-        reason = f"syntax error: {error.msg}"
-        raise SnippetError(path, error.lineno or 1, reason) from None
+        raise Refused(error.lineno or 1, f"syntax error: {error.msg}") from None
     except ValueError as error:
-        raise SnippetError(path, 1, f"this is no Python: {error}") from None
+        raise Refused(1, f"this is no Python: {error}") from None
 
 
-def _markers(text: str, path: Path) -> list[Marker]:
-    """Every marker. Raises SnippetError for what a reader cannot see as it is."""
+def _markers(text: str) -> list[Marker]:
+    """Every marker. Refuses what a reader cannot see as it is."""
     found: list[Marker] = []
     depth = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -113,20 +125,19 @@ def _markers(text: str, path: Path) -> list[Marker]:
         if token.type == tokenize.OP:
             depth += (token.string in "([{") - (token.string in ")]}")
         elif token.type == tokenize.NAME and not token.string.isascii():
-            raise SnippetError(path, line, f"{token.string!r} is not in ASCII letters")
+            raise Refused(line, f"{token.string!r} is not in ASCII letters")
         alone = token.type == tokenize.COMMENT and token.line.strip() == token.string
         if alone and (match := MARKER.fullmatch(token.string)):
             found.append(Marker(line, *match.groups()))
             if depth and match[1] != "line":
                 reason = f"[{match[1]}:{match[2]}] is in the midst of a statement"
-                raise SnippetError(path, line, reason)
+                raise Refused(line, reason)
     for number, shown in enumerate(text.split("\n"), 1):
         if hidden := [c for c in shown if unicodedata.category(c) == "Cf"]:
             reason = f"the character U+{ord(hidden[0]):04X} cannot be seen"
-            raise SnippetError(path, number, reason)
+            raise Refused(number, reason)
         if "--8<--" in shown and number not in {marker.line for marker in found}:
-            raise SnippetError(
-                path,
+            raise Refused(
                 number,
                 f"{shown.strip()!r} is no marker; write # --8<-- [start:name], "
                 "[end:name] or [line:name], a comment on a line of its own",
@@ -134,13 +145,11 @@ def _markers(text: str, path: Path) -> list[Marker]:
     for marker in found:
         if not NAME.fullmatch(marker.name):
             reason = f"{marker.name!r} is no name; names match {NAME.pattern}"
-            raise SnippetError(path, marker.line, reason)
+            raise Refused(marker.line, reason)
     return found
 
 
-def _refuse_hidden(
-    tree: ast.Module, spans: dict[str, tuple[int, int]], path: Path
-) -> None:
+def _refuse_hidden(tree: ast.Module, spans: dict[str, tuple[int, int]]) -> None:
     """Refuse code that runs and that no section shows, or that hides what one shows."""
     bound: dict[str, int] = {}
     for place, node in enumerate(tree.body):
@@ -148,16 +157,12 @@ def _refuse_hidden(
         for each in [node] if _shown(node, spans) else _guarded(node):
             if not _shown(each, spans) and not _is_plain(each, place, names):
                 reason = "code outside all sections; only constants and imports may be"
-                raise SnippetError(path, each.lineno, reason)
+                raise Refused(each.lineno, reason)
         for name in names:
             if name in bound:
                 reason = f"{name} is bound a second time; line {bound[name]} binds it"
-                raise SnippetError(path, node.lineno, reason)
+                raise Refused(node.lineno, reason)
             bound[name] = node.lineno
-    wrong = (ast.get_docstring(tree) or "").startswith(WRONG)
-    if wrong != layout.is_wrong(path.name):
-        reason = f"the docstring of a file wrong_*, and of no other, starts: {WRONG}"
-        raise SnippetError(path, 1, reason)
 
 
 def _shown(node: ast.stmt, spans: dict[str, tuple[int, int]]) -> bool:
@@ -212,7 +217,7 @@ def _cut(tree: ast.Module, span: tuple[int, int]) -> str:
     return cut
 
 
-def _spans(markers: list[Marker], path: Path) -> dict[str, tuple[int, int]]:
+def _spans(markers: list[Marker]) -> dict[str, tuple[int, int]]:
     """The lines of the markers of each section, in the order of their starts."""
     starts: dict[str, int] = {}
     ends: dict[str, int] = {}
@@ -220,36 +225,31 @@ def _spans(markers: list[Marker], path: Path) -> dict[str, tuple[int, int]]:
     stack: list[str] = []
     for marker in markers:
         number, kind, name = marker.line, marker.kind, marker.name
-        if kind == "line":
-            if name in named:
-                reason = f"line {name!r} is already marked at line {named[name]}"
-                raise SnippetError(path, number, reason)
-            named[name] = number
-        elif kind == "start":
-            if name in starts:
-                reason = f"section {name!r} already starts at line {starts[name]}"
-                raise SnippetError(path, number, reason)
-            starts[name] = number
-            stack.append(name)
-        elif not stack or name not in stack:
-            reason = f"[end:{name}] ends no open section"
-            if stack:
-                reason += f"; the open one is {stack[-1]!r}"
-            raise SnippetError(path, number, reason)
-        elif name != stack[-1]:
-            raise SnippetError(
-                path,
-                number,
-                f"section {name!r} ends inside {stack[-1]!r}, which started at line "
-                f"{starts[stack[-1]]}: sections may nest but not cross",
-            )
-        else:
+        if kind == "end":
+            if name not in stack:
+                known = f"; the open one is {stack[-1]!r}" if stack else ""
+                raise Refused(number, f"[end:{name}] ends no open section{known}")
+            if name != stack[-1]:
+                around = f"{stack[-1]!r}, which started at line {starts[stack[-1]]}"
+                reason = "sections may nest but not cross"
+                raise Refused(
+                    number, f"section {name!r} ends inside {around}: {reason}"
+                )
             ends[stack.pop()] = number
+            continue
+        known_at, what = (
+            (named, f"line {name!r} is already marked")
+            if kind == "line"
+            else (starts, f"section {name!r} already starts")
+        )
+        if name in known_at:
+            raise Refused(number, f"{what} at line {known_at[name]}")
+        known_at[name] = number
+        if kind == "start":
+            stack.append(name)
     if stack:
         name = stack[-1]
-        raise SnippetError(
-            path, starts[name], f"section {name!r} has no [end:{name}] after it"
-        )
+        raise Refused(starts[name], f"section {name!r} has no [end:{name}] after it")
     return {name: (start, ends[name]) for name, start in starts.items()}
 
 
@@ -279,7 +279,6 @@ def _show(
     lines: list[str],
     markers: list[Marker],
     statements: dict[int, int],
-    path: Path,
 ) -> Section:
     """The lines between the two of `span` as a page shows them."""
     first, last = span[0] + 1, span[1] - 1
@@ -303,11 +302,11 @@ def _show(
             continue
         code = [n for n in kept if n > marker.line and _is_code(lines[n - 1])]
         if not code:
-            raise SnippetError(path, marker.line, f"[line:{marker.name}] names no line")
+            raise Refused(marker.line, f"[line:{marker.name}] names no line")
         start, end = code[0], min(statements.get(code[0], code[0]), last)
         if start in named:
             reason = f"it names the same line as [line:{named[start]}]"
-            raise SnippetError(path, marker.line, reason)
+            raise Refused(marker.line, reason)
         named[start] = marker.name
         places = [n for n, number in enumerate(kept) if start <= number <= end]
         marks[marker.name] = range(places[0], places[-1] + 1)

@@ -1,7 +1,7 @@
-"""Snippet files: their sections, their hash, and computed differences.
+"""Snippet files: their sections, their hash, and what differs between two.
 
-A snippet is a UTF-8 Python file, its sections marked as sections.py says. Windows line
-ends are shown as newlines; the SHA-256 is of the bytes of the file.
+A snippet is a UTF-8 Python file, its sections marked as sections.py says. The SHA-256
+is of the bytes of the file.
 """
 
 import difflib
@@ -13,18 +13,6 @@ from pathlib import Path
 from verified_docs import layout
 from verified_docs.code import sections
 from verified_docs.code.sections import Section, SnippetError
-
-__all__ = [
-    "Section",
-    "Snippet",
-    "SnippetError",
-    "changed_lines",
-    "difference",
-    "hunks",
-    "load",
-    "parse",
-    "resolve",
-]
 
 
 @dataclass(frozen=True)
@@ -82,23 +70,11 @@ def parse(name: str, data: bytes, path: Path | None = None) -> Snippet:
     return Snippet(name, path, data, *sections.parse(_decode(data, path), path))
 
 
-def difference(old: str, new: str) -> str:
-    """The unified difference of two texts: no file names, no line numbers.
-
-    Lines that differ in their indentation alone count as equal. Both texts end in a
-    newline. A line @@ stands where equal lines are left out. The result is empty if
-    the texts are equal.
-    """
-    shown: list[str] = []
-    for hunk in hunks(old.split("\n")[:-1], new.split("\n")[:-1]):
-        if shown:
-            shown.append("@@")
-        shown += [sign + line for sign, line, _ in hunk]
-    return "".join(line + "\n" for line in shown)
-
-
 def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]]:
-    """The hunks of a difference: (sign, line, index in `old` if "-", else in `new`)."""
+    """The hunks of a difference: (sign, line, index in `old` if "-", else in `new`).
+
+    Lines that differ in their indentation alone count as equal.
+    """
     was, now = ([line.strip() for line in lines] for lines in (old, new))
     matcher = difflib.SequenceMatcher(None, was, now, autojunk=False)
     for group in matcher.get_grouped_opcodes():
@@ -112,18 +88,17 @@ def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]
         yield hunk
 
 
-def changed_lines(old: str, new: str) -> tuple[int, int]:
-    """How many lines a difference takes away, and how many it adds."""
-    signs = [line[0] for line in difference(old, new).split("\n") if line]
-    return signs.count("-"), signs.count("+")
-
-
 def _decode(data: bytes, path: Path) -> str:
-    if data.startswith(b"\xef\xbb\xbf"):
-        raise SnippetError(path, 1, "the file starts with a byte order mark")
+    """The text, as every reader of the file has it."""
+    for wrong, reason in (
+        (b"\xef\xbb\xbf", "a byte order mark"),
+        (b"\r", "a Windows line end, which a page cannot give to the clipboard"),
+    ):
+        if wrong in data:
+            line = data.count(b"\n", 0, data.index(wrong)) + 1
+            raise SnippetError(path, line, reason)
     try:
-        text = data.decode("utf-8")
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SnippetError(path, line, "the file is not UTF-8") from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")

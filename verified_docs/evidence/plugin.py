@@ -11,10 +11,9 @@ to be recorded. An expected failure is a failure, and a test that checks nothing
 as skipped.
 """
 
-import hashlib
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,29 +24,16 @@ from verified_docs import languages, layout
 from verified_docs.evidence import machine, manifest, records
 
 DEMO_SECONDS = 300
-LEFT_OUT = ("demo", "leaves_tensors")
-CHOICES = ("keyword", "markexpr", "deselect", "lf", "stepwise", "thin")
+CHOICES = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare --record and --thin."""
-    group = parser.getgroup("verified_docs")
-    group.addoption(
+    """Declare --record."""
+    parser.getgroup("verified_docs").addoption(
         "--record",
         type=Path,
         metavar="FILE",
         help="record what is seen on this GPU; `make gpu` begins the file",
-    )
-    group.addoption(
-        "--thin",
-        nargs="?",
-        type=int,
-        const=4,
-        default=0,
-        metavar="CASES",
-        help="run at most CASES (4) of each parametrised test, one of those marked "
-        "large, none marked demo or leaves_tensors: for compute-sanitizer; records "
-        "nothing",
     )
 
 
@@ -101,96 +87,54 @@ def record_accuracy(dtype: str, error: float, bound: float) -> None:
 # What is collected: the mirrored modules, each with its demo.
 
 
-class Demo(pytest.Item):
-    """Runs one snippet on its own, as a reader would."""
-
-    def __init__(self, snippet: str, **kwargs: object) -> None:
-        super().__init__(**kwargs)  # type: ignore[arg-type]
-        self.snippet = snippet
-        self.add_marker("demo")
-
-    def runtest(self) -> None:
-        """Keep what the snippet prints; fail if it fails or prints nothing."""
-        command = languages.language(self.snippet).command
-        run = subprocess.run(
-            [*command, layout.snippet_file(self.snippet)],
-            cwd=self.config.rootpath,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=DEMO_SECONDS,
-        )
-        if run.returncode:
-            raise DemoFailed(f"exit status {run.returncode}\n{run.stderr}")
-        if not run.stdout.strip():
-            raise DemoFailed("it prints nothing")
-        checked()
-        self.user_properties.append(("output", run.stdout))
-        module: Any = self.parent
-        declared = getattr(module.obj, "NO_ACCURACY", "")
-        self.user_properties.append(("no_accuracy", declared))
-
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException]) -> str:  # type: ignore[override]
-        """The snippet's own words."""
-        return f"{layout.snippet_file(self.snippet)}: {excinfo.value}"
-
-    def reportinfo(self) -> tuple[Path, int, str]:
-        """The snippet, from its first line."""
-        name = layout.snippet_file(self.snippet)
-        return self.config.rootpath / name, 0, f"demo of {name}"
-
-
-class DemoFailed(Exception):
-    """A snippet that does not run on its own."""
-
-
-class MirroredModule(pytest.Module):
-    """A test module that mirrors a snippet."""
-
-    snippet: str
-
-    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        """Its own tests, then the demo."""
-        yield from super().collect()
-        yield Demo.from_parent(self, name="demo", snippet=self.snippet)
+@pytest.mark.demo
+def demo(
+    request: pytest.FixtureRequest, record_property: Callable[[str, object], None]
+) -> None:
+    """Run a snippet on its own, as a reader would, and keep what it prints."""
+    root = request.config.rootpath
+    snippet = layout.tested_by(root)[request.node.parent.nodeid]
+    file = layout.snippet_file(snippet)
+    run = subprocess.run(
+        [*languages.language(snippet).command, file],
+        cwd=root,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=DEMO_SECONDS,
+    )
+    if run.returncode or not run.stdout.strip():
+        reason = f"exit status {run.returncode}" if run.returncode else "prints nothing"
+        pytest.fail(f"{file}: {reason}\n{run.stderr}", pytrace=False)
+    checked()
+    record_property("output", run.stdout)
+    record_property("no_accuracy", getattr(request.module, "NO_ACCURACY", ""))
 
 
 class Judge:
     """Gives each mirrored module a demo, and says which of its tests count."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
         self.tested = layout.tested_by(root)
 
-    def pytest_pycollect_makemodule(
-        self, module_path: Path, parent: pytest.Collector
-    ) -> pytest.Module | None:
-        """A MirroredModule where there is a snippet to mirror."""
-        if not module_path.is_relative_to(self.root):
-            return None
-        name = module_path.relative_to(self.root).as_posix()
-        if name not in self.tested:
-            return None
-        module: MirroredModule = MirroredModule.from_parent(parent, path=module_path)
-        module.snippet = self.tested[name]
-        return module
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """A mirrored module holds its own tests, then the demo."""
+        report = yield
+        if collector.nodeid in self.tested and report.passed:
+            made = pytest.Function.from_parent(collector, name="demo", callobj=demo)
+            report.result.append(made)
+        return report
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
-        """Refuse what contradicts a snippet's name; thin out, if asked to."""
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Refuse what contradicts a snippet's name."""
         for item in items:
             snippet = self.tested.get(item.nodeid.split("::")[0], "wrong_")
             claimed = item.get_closest_marker("leaves_tensors")
             if claimed and not layout.is_wrong(snippet):
                 reason = f"leaves_tensors: {snippet} is not called wrong_*"
                 raise pytest.UsageError(reason)
-        most: int = config.getoption("thin")
-        if not most:
-            return
-        kept = thinned(items, most)
-        config.hook.pytest_deselected(items=[i for i in items if i not in kept])
-        items[:] = sorted((item for item in items if item in kept), key=_is_large)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:
@@ -234,33 +178,6 @@ def _counted(check: Callable[..., Any]) -> Callable[..., Any]:
         return check(*args, **kwargs)
 
     return counted
-
-
-def thinned(items: list[pytest.Item], most: int) -> set[pytest.Item]:
-    """At most `most` cases of each test, none of those that --thin leaves out.
-
-    Of all that are marked `large`, one of each module: compute-sanitizer keeps the
-    memory of a test until its process ends. The choice looks random, so that it covers
-    all values of each parameter, but is the same each time.
-    """
-    groups: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if not any(item.get_closest_marker(marker) for marker in LEFT_OUT):
-            name = item.nodeid.split("::" if _is_large(item) else "[")[0]
-            groups.setdefault(name, []).append(item)
-
-    def shuffled(item: pytest.Item) -> bytes:
-        return hashlib.sha256(item.nodeid.encode()).digest()
-
-    kept = set()
-    for group in groups.values():
-        count = 1 if _is_large(group[0]) else most
-        kept.update(sorted(group, key=shuffled)[:count])
-    return kept
-
-
-def _is_large(item: pytest.Item) -> bool:
-    return item.get_closest_marker("large") is not None
 
 
 # What is recorded.

@@ -10,12 +10,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from verified_docs import layout
 
@@ -153,8 +154,8 @@ def load(path: Path) -> Verification:
         return Verification(path)
     data = _read(path, RUNS)
     runs = data["runs"]
-    for facts in runs.values():
-        _check_facts(facts, path)
+    for run, facts in runs.items():
+        _check_facts(facts, path, f"/runs/{run}")
     snippets: dict[str, dict[str, Entry]] = {}
     for name, entries in sorted(data["snippets"].items()):
         snippets[name] = {}
@@ -173,10 +174,7 @@ def merge(
     They replace those with the same versions. What is of no snippet any more goes, and
     so does a run without entries.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+    with alone(path.parent):
         record = load(path)
         record.runs.update(runs)
         for name, entry in entries.items():
@@ -184,14 +182,22 @@ def merge(
             record.snippets.setdefault(name, {})[key] = entry
         for name in record.snippets.keys() - layout.names(root):
             del record.snippets[name]
-        used = {
-            each.run for found in record.snippets.values() for each in found.values()
-        }
+        used = {e.run for found in record.snippets.values() for e in found.values()}
         for run in record.runs.keys() - used:
             del record.runs[run]
         save(record)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Let no other process write into a folder of records meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
     finally:
-        os.close(folder)
+        os.close(handle)
 
 
 def save(record: Verification) -> None:
@@ -223,13 +229,13 @@ def load_all(root: Path) -> dict[str, Verification]:
 def load_benchmark(path: Path) -> Benchmark:
     """Read the record of a benchmark. Raises RecordError, also where there is none."""
     data = _read(path, TIMES)
-    _check_facts(data["environment"], path)
+    _check_facts(data["environment"], path, "/environment")
     _check_manifest(data["manifest"], path, "")
     lost = _in_records(path) and path.stem not in layout.parts(path.parents[2])
     _refuse(lost, path, f"there is no part called {path.stem}")
     for key, value in data.items():
         if isinstance(value, list) or key == "measurements":
-            _demand(value, [dict], path, f"/{key}")
+            _demand(value, list[dict[str, object]], path, f"/{key}")
             nothing = value and not data["manifest"]
             _refuse(nothing, path, f"/{key} has figures, but there are no hashes")
     return Benchmark(path, data["environment"], data["manifest"], data)
@@ -245,21 +251,8 @@ def load_benchmarks(root: Path) -> dict[str, dict[str, Benchmark]]:
 
 # What is refused.
 
-TEXTS = {None: str}
-ERROR = {"error": float, "bound": float, "case": str}
-ENTRY = {
-    "run": str,
-    "state": str,
-    "failed": [str],
-    "cases": int,
-    "skipped": TEXTS,
-    "errors": {None: ERROR},
-    "no_accuracy": str,
-    "output": str,
-    "manifest": TEXTS,
-}
-RUNS = {"runs": {None: {"date": str}}, "snippets": {None: {None: ENTRY}}}
-TIMES = {"environment": {"gpu": str, "date": str}, "manifest": TEXTS}
+RUNS = {"runs": dict[str, dict[str, object]], "snippets": dict[str, dict[str, Entry]]}
+TIMES = {"environment": dict[str, object], "manifest": Manifest}
 
 
 def _read(path: Path, shape: dict[str, Any]) -> dict[str, Any]:
@@ -277,22 +270,21 @@ def _read(path: Path, shape: dict[str, Any]) -> dict[str, Any]:
 
 
 def _demand(value: Any, shape: Any, path: Path, where: str) -> None:
-    """Refuse a value that has not the shape: a type, [that of each item], {key: its}.
-
-    The key None stands for all keys.
-    """
-    kind: Any = type(shape) if isinstance(shape, dict | list) else shape
-    if not isinstance(value, (int, float) if kind is float else (kind,)):
+    """Refuse a value that is not what a type, a dataclass or {key: type} wants."""
+    if is_dataclass(shape):
+        shape = get_type_hints(shape)
+    kind = dict if isinstance(shape, dict) else get_origin(shape) or shape
+    if not isinstance(value, (int, float) if kind is float else kind):
         what = f"a {type(value).__name__}; it must be {kind.__name__}"
         raise RecordError(f"{path}: {where or '/'} is {what}")
     held: Any = value
-    if isinstance(shape, list):
-        for number, item in enumerate(held):
-            _demand(item, shape[0], path, f"{where}/{number}")
-    elif isinstance(shape, dict):
-        for key in held if None in shape else shape:
+    if isinstance(shape, dict):
+        for key, its in shape.items():
             _refuse(key not in held, path, f"{where}/{key} is missing")
-            _demand(held[key], shape.get(key, shape.get(None)), path, f"{where}/{key}")
+            _demand(held[key], its, path, f"{where}/{key}")
+    elif inner := get_args(shape):
+        for key, item in held.items() if kind is dict else enumerate(held):
+            _demand(item, inner[-1], path, f"{where}/{key}")
 
 
 def _refuse(wrong: object, path: Path, reason: str) -> None:
@@ -304,8 +296,9 @@ def _in_records(path: Path) -> bool:
     return path.parent.parent.name == layout.RECORDS
 
 
-def _check_facts(facts: Facts, path: Path) -> None:
+def _check_facts(facts: Facts, path: Path, where: str) -> None:
     """An environment: of a day that has come and, in records/, of the folder's GPU."""
+    _demand(facts, {"date": str}, path, where)
     today = datetime.now(UTC).strftime("%Y-%m-%d")
     _refuse(facts["date"] > today, path, f"the date {facts['date']} is in the future")
     gpu, folder = facts.get("gpu", ""), path.parent

@@ -1,9 +1,8 @@
 """What is known of the published code: snippets, records, and how fresh they are."""
 
 import functools
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from verified_docs import layout
 from verified_docs.code import snippets
@@ -115,22 +114,6 @@ class Evidence:
         """The latest run of a snippet on the quoted GPU."""
         runs = [run for run in self.runs(name) if run.folder == self.quoted]
         return max(runs, key=lambda run: run.entry.run, default=None)
-
-    def data(self, name: str) -> dict[str, Any] | None:
-        """What a record of the quoted GPU says; of each snippet, its latest run."""
-        if name != "verification":
-            benchmark = self.benchmark(name)
-            return benchmark.data if benchmark else None
-        if self.quoted not in self.verification:
-            return None
-        known = self.verification[self.quoted].snippets
-        latest = {each: run for each in known if (run := self.quote(each))}
-        return {
-            "snippets": {
-                each: asdict(run.entry) | {"environment": run.facts}
-                for each, run in latest.items()
-            }
-        }
 
     def gpu_name(self, folder: str) -> str:
         """What the GPU with this folder of records calls itself."""

@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 
 from verified_docs import layout
 from verified_docs.code import snippets
-from verified_docs.code.snippets import Section, Snippet
+from verified_docs.code.sections import Section
+from verified_docs.code.snippets import Snippet
 from verified_docs.pages import badges, diagrams, ladder, notebook, plots, replays
 from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
@@ -57,7 +58,6 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The computed difference of two sections or files, `from` and `to`."""
-    _empty(body)
     sides = [
         snippets.resolve(site.evidence.root, options[key]) for key in ("from", "to")
     ]
@@ -89,7 +89,6 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def output(site: Site, body: str, options: Mapping[str, str]) -> str:
     """What the demo of the snippet `from` printed when its tests ran."""
-    _empty(body)
     status = site.evidence.status(options["from"])
     runs = status.fresh or [run for run in (status.interpreter,) if run and run.fresh]
     runs = runs or status.runs
@@ -102,26 +101,27 @@ def output(site: Site, body: str, options: Mapping[str, str]) -> str:
     where = run.gpu or badges.INTERPRETER
     stale = "" if run.fresh else " (stale: the file has changed since)"
     text = run.entry.output.rstrip("\n") + "\n"
+    name = escape(options["from"])
+    made = f'data-output="{name}" data-record="{escape(run.folder)}"'
+    facts = f"Output of <code>{name}</code> on {escape(where)}{stale}"
+    return _printed(made, facts, text)
+
+
+def _printed(made: str, facts: str, text: str) -> str:
     return (
-        f'<figure class="snippet output" data-output="{escape(options["from"])}" '
-        f'data-record="{escape(run.folder)}"><figcaption><span class="snippet-name">'
-        f"Output of <code>{escape(options['from'])}</code> on {escape(where)}{stale}"
-        f"</span></figcaption>{_code([escape(text, quote=False)], 'text')}</figure>"
+        f'<figure class="snippet output" {made}><figcaption>'
+        f'<span class="snippet-name">{facts}</span></figcaption>'
+        f"{_code([escape(text, quote=False)], 'text')}</figure>"
     )
 
 
 def cell(site: Site, body: str, options: Mapping[str, str]) -> str:
     """What the cell `id` of a notebook printed when the notebook last ran."""
-    _empty(body)
     name, cell = options["notebook"], options["id"]
     text, run = notebook.output(site.evidence.root / "docs" / name, cell)
-    return (
-        f'<figure class="snippet output" data-notebook="{escape(name)}" '
-        f'data-cell="{escape(cell)}"><figcaption>'
-        f'<span class="snippet-name">Output, with PyTorch {escape(run["torch"])} on a '
-        f"CPU, {escape(run['date'])}</span></figcaption>"
-        f"{_code([escape(text, quote=False)], 'text')}</figure>"
-    )
+    facts = escape(f"Output, with PyTorch {run['torch']} on a CPU, {run['date']}")
+    made = f'data-notebook="{escape(name)}" data-cell="{escape(cell)}"'
+    return _printed(made, facts, text)
 
 
 def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -140,19 +140,18 @@ def replay(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def shift(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Softmax in four formats, with a shift that the reader moves."""
-    _empty(body)
     return "<figure><verified-shift></verified-shift></figure>"
 
 
 def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The roofline of the named roofs, with a kernel that the reader moves on it."""
-    _empty(body)
-    record = site.evidence.data("softmax") or {}
+    record = site.evidence.benchmark("softmax")
+    ceilings = record.data["ceilings"] if record else {}
+    measured = {key: ceilings.get(key) for key in ("copy", "matmul")}
     roofs = {key: options[key] for key in ("bandwidth", "fp32", "bf16")}
-    ceilings = {key: record.get("ceilings", {}).get(key) for key in ("copy", "matmul")}
     data = " ".join(
         f'data-{key}="{escape(str(value))}"'
-        for key, value in {**roofs, **ceilings}.items()
+        for key, value in {**roofs, **measured}.items()
         if value
     )
     gpu = site.evidence.gpu_name(site.evidence.quoted)
@@ -175,7 +174,6 @@ def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Every snippet, with what was and what was not tried on which GPU."""
-    _empty(body)
     names = layout.names(site.evidence.root)
     statuses = [site.evidence.status(name) for name in names]
     return badges.table(statuses, site.base, site.published)
@@ -183,7 +181,6 @@ def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
     """What stands behind the site, in figures."""
-    _empty(body)
     root = site.evidence.root
     statuses = [site.evidence.status(name) for name in layout.names(root)]
     verdicts = json.loads((root / layout.VERDICTS).read_text(encoding="utf-8"))
@@ -192,13 +189,11 @@ def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def map_of_rungs(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The pages of the navigation that are rungs."""
-    _empty(body)
     return ladder.render(site.evidence.root / "docs", site.nav, site.base)
 
 
 def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A form that hashes a snippet in the browser and compares it with the records."""
-    _empty(body)
     choices = "".join(
         f"<option>{escape(name)}</option>" for name in layout.names(site.evidence.root)
     )
@@ -239,6 +234,8 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "proof": (proof, ()),
     "console": (console, ()),
 }
+# Those that have a body; of the others it is computed.
+WRITTEN = {"python", "svg", "replay", "plot", "measurements", "console"}
 
 
 def render(site: Site, language: str, body: str, options: Mapping[str, str]) -> str:
@@ -250,12 +247,9 @@ def render(site: Site, language: str, body: str, options: Mapping[str, str]) -> 
     if sorted(options) != sorted(wanted):
         given = " ".join(f'{key}="..."' for key in wanted) or "no options"
         raise FenceError(f"a {language} fence takes {given}, not {', '.join(options)}")
-    return function(site, body, options)
-
-
-def _empty(body: str) -> None:
-    if body.strip():
+    if body.strip() and language not in WRITTEN:
         raise FenceError(f"its body is computed; it holds {body.strip()[:60]!r}")
+    return function(site, body, options)
 
 
 def _name(snippet: Snippet, section: Section) -> str:

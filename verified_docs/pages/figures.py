@@ -11,16 +11,19 @@ The pages' small language is read here and nowhere else, by Python's shlex:
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from html import escape
+from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
+
+from markdown.extensions.toc import slugify
 
 from verified_docs import layout
 from verified_docs.evidence.status import Evidence
 
 NOT_YET = "not yet measured"
-BIBLIOGRAPHY = "reference/bibliography.md"
+BIBLIOGRAPHY = "reference/bibliography"
 TIMES = "\N{MULTIPLICATION SIGN}"
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -31,6 +34,10 @@ class FigureError(ValueError):
 
 class Absent(FigureError):
     """A figure that a record does not have."""
+
+
+class NotYet(Exception):
+    """A figure that is still to be measured."""
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -129,20 +136,15 @@ def measured(evidence: Evidence, text: str) -> str:
     if len(words) < 2:
         raise FigureError("it names a record and what to take from it")
     name, what, *filters = words
-    if name in ("error", "bound", "run"):
-        form = unit(name, form)
-        found = _verified(evidence, *words)
-    else:
-        form = unit(what, form)
-        try:
-            found = _quoted(evidence, name, what, filters)
-        except Absent:
-            if not outdated(evidence, name):
-                raise
-            found = None
-    if found is None:
+    tested = name in ("error", "bound", "run")
+    form = unit(name if tested else what, form)
+    try:
+        if tested:
+            value, stale = _verified(evidence, *words)
+        else:
+            value, stale = _quoted(evidence, name, what, filters)
+    except NotYet:
         return unmeasured()
-    value, stale = found
     mark = " (stale)" if stale else ""
     gpu = evidence.gpu_name(evidence.quoted)
     return (
@@ -152,32 +154,34 @@ def measured(evidence: Evidence, text: str) -> str:
     )
 
 
-def outdated(evidence: Evidence, name: str) -> bool:
-    """Whether a benchmark changed since its record, which may lack what is new."""
-    benchmark = evidence.benchmark(name)
-    return benchmark is not None and bool(benchmark.stale(evidence.root))
+@contextmanager
+def maybe_newer(evidence: Evidence, name: str) -> Iterator[None]:
+    """What a record does not have is still to come if its benchmark has changed."""
+    try:
+        yield
+    except Absent:
+        benchmark = evidence.benchmark(name)
+        if benchmark is None or not benchmark.stale(evidence.root):
+            raise
+        raise NotYet from None
 
 
 def _quoted(
     evidence: Evidence, name: str, what: str, filters: list[str]
-) -> tuple[Any, bool] | None:
+) -> tuple[Any, bool]:
     """What a benchmark's record has, and whether it is stale."""
-    if what.startswith("/"):
-        record = _record(evidence, name)
-        return None if record is None else (pointer(record, what), False)
-    where = dict(map(_pair, filters))
-    found = select(evidence, name, where, what.partition("/")[0])
-    if len(found) > 1:
-        raise FigureError(f"{len(found)} measurements match; say more")
-    if not found:
-        return None
-    value = pointer(found[0], f"/{what}")
-    return value, stale(evidence, name, str(found[0].get("kernel")))
+    with maybe_newer(evidence, name):
+        if what.startswith("/"):
+            return pointer(record(evidence, name), what), False
+        where = dict(map(_pair, filters))
+        found = select(evidence, name, where, what.partition("/")[0])
+        if len(found) > 1:
+            raise FigureError(f"{len(found)} measurements match; say more")
+        value = pointer(found[0], f"/{what}")
+        return value, stale(evidence, name, str(found[0].get("kernel")))
 
 
-def _verified(
-    evidence: Evidence, kind: str, file: str, *rest: str
-) -> tuple[Any, bool] | None:
+def _verified(evidence: Evidence, kind: str, file: str, *rest: str) -> tuple[Any, bool]:
     """What the tests of a file showed on the quoted GPU, and whether it is stale."""
     if len(rest) != 1:
         what = "FACT, such as torch" if kind == "run" else "DTYPE"
@@ -185,7 +189,7 @@ def _verified(
     evidence.status(file)  # Raises SnippetError where there is no such file.
     run = evidence.quote(file)
     if run is None:
-        return None
+        raise NotYet
     if kind == "run":
         facts = run.facts
     else:
@@ -196,22 +200,30 @@ def _verified(
     return facts[rest[0]], not run.fresh
 
 
-def stated(text: str, entries: Mapping[str, str]) -> Element:
+def stated(text: str, entries: Mapping[str, str], base: str) -> str:
     """The link of {stated: figure | source}. Raises FigureError.
 
     `entries` are those of the bibliography: the anchor of each by its title, which the
-    source has to contain.
+    source has to contain. `base` is the way to the root of the site.
     """
     figure, _, source = (part.strip() for part in text.rpartition("|"))
     if not figure or not source:
         raise FigureError("it is written {stated: figure | source}")
     entry = max((e for e in entries if e in source), key=len, default=None)
     if entry is None:
-        raise FigureError(f"{source!r} names no entry of {BIBLIOGRAPHY}")
-    link = Element("a", {"class": "stated", "title": source})
-    link.set("href", f"/{BIBLIOGRAPHY}#{entries[entry]}")
-    link.text = figure
-    return link
+        raise FigureError(f"{source!r} names no entry of {BIBLIOGRAPHY}.md")
+    return (
+        f'<a class="stated" href="{base}{BIBLIOGRAPHY}/#{entries[entry]}" '
+        f'title="{escape(source)}">{escape(figure)}</a>'
+    )
+
+
+def works(docs: Path) -> dict[str, str]:
+    """The anchors of the bibliography's entries, by their titles."""
+    path = docs / f"{BIBLIOGRAPHY}.md"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    titles = re.findall(r"^### (.+?)\s*$", text, re.MULTILINE)
+    return {title: slugify(title, "-") for title in titles}
 
 
 def unmeasured() -> str:
@@ -219,14 +231,14 @@ def unmeasured() -> str:
     return f'<span class="unmeasured">{NOT_YET}</span>'
 
 
-def _record(evidence: Evidence, name: str) -> Mapping[str, Any] | None:
-    """The record of a benchmark, None before the first run. Raises FigureError."""
-    record = evidence.data(name)
-    parts = layout.parts(evidence.root)
-    if record is None and name not in parts:
+def record(evidence: Evidence, name: str) -> Mapping[str, Any]:
+    """The record of a benchmark. Raises NotYet before the first run, or FigureError."""
+    if found := evidence.benchmark(name):
+        return found.data
+    if name not in (parts := layout.parts(evidence.root)):
         known = ", ".join(parts)
         raise FigureError(f"there is no record {name!r}; there may be: {known}")
-    return record
+    raise NotYet
 
 
 def pointer(record: Mapping[str, Any], path: str) -> Any:
@@ -250,18 +262,16 @@ def select(
 ) -> list[dict[str, Any]]:
     """The measurements of a record that match and have all keys.
 
-    They lie in the record's list `measurements`, or in the one that `part` names. There
-    are none before the first run of the benchmark, nor of a snippet that is newer than
-    it. Whatever else is not there is misspelt. Raises FigureError.
+    They lie in the record's list `measurements`, or in the one that `part` names. A
+    snippet that is newer than the benchmark's run has none: NotYet is raised. Whatever
+    else is not there is misspelt: FigureError.
     """
-    record = _record(evidence, name)
-    if record is None:
-        return []
+    data = record(evidence, name)
     where = dict(where)
     part = str(where.pop("part", "measurements"))
-    measurements = record.get(part)
+    measurements = data.get(part)
     if not isinstance(measurements, list):
-        lists = ", ".join(key for key, value in record.items() if type(value) is list)
+        lists = ", ".join(key for key, value in data.items() if type(value) is list)
         raise Absent(f"{part!r} is no list of measurements; there are: {lists}")
     known = {key for measurement in measurements for key in measurement}
     for key in (*where, *keys):
@@ -275,8 +285,11 @@ def select(
         if all(_text(measurement.get(key)) == _text(where[key]) for key in where)
         and all(measurement.get(key) is not None for key in keys)
     ]
-    kernel = str(where.get("kernel", ""))
-    if not found and (not kernel or known_kernel(evidence, measurements, kernel)):
+    if not found:
+        if (kernel := where.get("kernel")) and not known_kernel(
+            evidence, measurements, str(kernel)
+        ):
+            raise NotYet
         wanted = " ".join(f"{key}={value}" for key, value in where.items())
         raise Absent(f"{name} has no measurement with {wanted or keys}")
     return found

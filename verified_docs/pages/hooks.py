@@ -7,9 +7,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
-from verified_docs.code.snippets import SnippetError
 from verified_docs.pages import notebook
-from verified_docs.pages.sources import SourceError
 
 
 def on_page_read_source(*, page: Page, config: MkDocsConfig) -> str | None:
@@ -21,7 +19,7 @@ def on_page_read_source(*, page: Page, config: MkDocsConfig) -> str | None:
     page.__dict__.pop("render", None)
     try:
         return notebook.compose(path, Path(config.config_file_path).parent)
-    except (notebook.NotebookError, SourceError, SnippetError) as error:
+    except ValueError as error:
         raise PluginError(str(error)) from error
 
 

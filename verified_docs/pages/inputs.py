@@ -27,7 +27,9 @@ def fence(site: Site, language: str, body: str, options: Mapping[str, str]) -> s
 
 
 def directive(site: Site, kind: str, text: str) -> str:
-    """The HTML of {measured: text} or {verified: text}. Raises what is wrong."""
+    """The HTML of {measured: text} and its kin. Raises what is wrong."""
+    if kind == "stated":
+        return _stamp(figures.stated(text, site.works, site.base), kind, text)
     if kind == "measured":
         return _stamp(figures.measured(site.evidence, text), kind, text)
     if text != "summary":

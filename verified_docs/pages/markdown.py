@@ -1,7 +1,8 @@
 """The Python-Markdown extension: fences, figures and formulas of verified pages.
 
-It loads pymdownx.superfences and takes every fence over, so that code that comes from
-no snippet fails the build, in whatever list, tab, admonition or quote it stands.
+It loads pymdownx.superfences and takes every fence over, in whatever list, tab,
+admonition or quote it stands. Code that no fence of these holds, an indented block for
+instance, is nothing that a page may hold: the check refuses it.
 """
 
 import functools
@@ -9,26 +10,24 @@ import os
 import re
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.extensions import Extension
-from markdown.extensions.toc import slugify
 from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
-from pymdownx.superfences import SuperFencesCodeExtension
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import figures, inputs
+from verified_docs.pages import inputs
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.math import Tex, TexTreeprocessor
 from verified_docs.pages.site import Site
-from verified_docs.pages.tree import Headers, NoIndentedCode, Steps
+from verified_docs.pages.tree import Headers
 
 DIRECTIVE = r"\{(measured|stated|verified):([^{}\n]*)\}"
 PIPE = "\ue000"  # Private use: it keeps a directive's | from ending a table cell.
-FENCE = re.compile(r"(?:[ \t>]|[-*+] |\d+[.)] )*(`{3,}|~{3,})")
+# attr_list wants the name of a step's line of code below the step, not at its end.
+STEP = re.compile(r'^(\s*)(.*\S)\s*(\{:\s*data-line="[^"]*"\s*\})\s*$')
 
 
 class VerifiedDocs(Extension):
@@ -52,21 +51,22 @@ class VerifiedDocs(Extension):
         evidence = Evidence(root, self.getConfig("gpu"))
         published, nav = self.getConfig("published"), self.getConfig("nav")
         self.site = Site(evidence, published, identifiers, nav)
-        self.superfences = superfences(md)
-        self.superfences.extend_super_fences(
-            "*", functools.partial(render_fence, self.site), keep_options, None
-        )
+        fence = {
+            "name": "*",
+            "class": "",
+            "format": functools.partial(render_fence, self.site),
+            "validator": keep_options,
+        }
+        name = "pymdownx.superfences"
+        md.registerExtensions([name], {name: {"custom_fences": [fence]}})
         md.block_level_elements.append("verified-replay")
         self.tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
-        md.preprocessors.register(Before(md, self), "verified-before", 26)
-        md.preprocessors.register(After(md), "verified-after", 24)
+        md.preprocessors.register(Lines(md), "verified-lines", 24)
         # After code spans (190), before TeX would see a $ and backslashes escape.
         inline = Directive(DIRECTIVE, md, self.site)
         md.inlinePatterns.register(inline, "verified-directive", 189.95)
-        md.treeprocessors.register(NoIndentedCode(md), "verified-indented", 31)
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
-        md.treeprocessors.register(Steps(md), "verified-steps", 9)
         formulas = TexTreeprocessor(md, self.tex)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
@@ -93,17 +93,6 @@ def tensors(table: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     return macros, identifiers
 
 
-def superfences(md: Markdown) -> SuperFencesCodeExtension:
-    """The superfences of this Markdown instance, loaded if need be."""
-    for attempt in range(2):
-        for extension in md.registeredExtensions:
-            if isinstance(extension, SuperFencesCodeExtension):
-                return extension
-        if not attempt:
-            md.registerExtensions(["pymdownx.superfences"], {})
-    raise AssertionError("pymdownx.superfences did not register itself")
-
-
 def keep_options(
     language: str,
     inputs: dict[str, str],
@@ -117,9 +106,16 @@ def keep_options(
 
 
 def render_fence(
-    site: Site, src: str, language: str, options: dict[str, str], **_: Any
+    site: Site,
+    src: str,
+    language: str,
+    name: str,
+    options: dict[str, str],
+    md: Markdown,
+    **_: Any,
 ) -> str:
     """A formatter for superfences. Raises PageError."""
+    site.base = base(md)
     try:
         return inputs.fence(site, language or "", src, options)
     except Exception as error:
@@ -135,42 +131,14 @@ def base(md: Markdown) -> str:
     return "../" * url.removeprefix("./").count("/") or "./"
 
 
-class Before(Preprocessor):
-    """Checks that fences are ours, and learns where the page is."""
-
-    def __init__(self, md: Markdown, extension: VerifiedDocs) -> None:
-        super().__init__(md)
-        self.extension = extension
+class Lines(Preprocessor):
+    """Hides the pipes of directives from tables, and ends steps where they end."""
 
     def run(self, lines: list[str]) -> list[str]:
-        """Raises PageError if another extension has taken the fences."""
-        fenced = self.md.preprocessors["fenced_code_block"]
-        if getattr(fenced, "extension", None) is not self.extension.superfences:
-            raise PageError(
-                "another extension took the fences: verified_docs.pages.markdown loads "
-                "pymdownx.superfences itself; leave it and fenced_code out"
-            )
-        self.extension.site.base = base(self.md)
-        return lines
-
-
-class After(Preprocessor):
-    """Refuses what looks like a fence and was not; hides pipes from tables."""
-
-    def run(self, lines: list[str]) -> list[str]:
-        """Raises PageError."""
-        for line in lines:
-            match = FENCE.match(line)
-            if match and match[1][0] not in line[match.end() :]:
-                raise PageError(
-                    f"{line.strip()!r} opens no fence: "
-                    "close it, write its options as "
-                    'key="value", and put it on a line of its own'
-                )
-        return [
-            re.sub(DIRECTIVE, lambda found: found[0].replace("|", PIPE), line)
-            for line in lines
-        ]
+        """The lines as the extensions after this one want them."""
+        text = "\n".join(STEP.sub(r"\1\2\n\1\3", line) for line in lines)
+        hide = re.compile(DIRECTIVE)
+        return hide.sub(lambda m: m[0].replace("|", PIPE), text).split("\n")
 
 
 class Pipes(Postprocessor):
@@ -190,24 +158,15 @@ class Directive(InlineProcessor):
 
     def handleMatch(  # type: ignore[override]
         self, m: re.Match[str], data: str
-    ) -> tuple[str | Element, int, int]:
+    ) -> tuple[str, int, int]:
         """Replace a directive. Raises PageError."""
         kind, text = m[1], m[2].replace(PIPE, "|").strip()
+        self.site.base = base(self.md)
         try:
-            if kind == "stated":
-                return figures.stated(text, self.entries), m.start(0), m.end(0)
             html = inputs.directive(self.site, kind, text)
         except Exception as error:
             raise PageError(f"{{{kind}: {text}}}: {error}") from error
         return self.md.htmlStash.store(html), m.start(0), m.end(0)
-
-    @functools.cached_property
-    def entries(self) -> dict[str, str]:
-        """The anchors of the bibliography's entries, by their titles."""
-        path = self.site.evidence.root / "docs" / figures.BIBLIOGRAPHY
-        text = path.read_text(encoding="utf-8") if path.is_file() else ""
-        titles = re.findall(r"^### (.+?)\s*$", text, re.MULTILINE)
-        return {title: slugify(title, "-") for title in titles}
 
 
 def makeExtension(**options: Any) -> VerifiedDocs:

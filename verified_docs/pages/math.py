@@ -3,9 +3,9 @@
 import atexit
 import functools
 import json
-import re
+from html import unescape
 from pathlib import Path
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
@@ -27,8 +27,6 @@ RENDER = """
   macros: JSON.parse(macros),
 })
 """
-# What stays on the line of the formula before it: a comma, or the end of a word.
-CLOSING = re.compile(r"[,.;:!?)\]\u2019\u201d\u2026-]+|\w{1,4}\b")
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
@@ -95,14 +93,8 @@ class TexTreeprocessor(Treeprocessor):
         display = element.tag == "div"
         formula = _source(element)
         html = self.tex.render(formula, display)
-        tail = element.tail or ""
-        closing = CLOSING.match(tail)
+        tail = element.tail
         element.clear()
-        if closing and not display:
-            element.tag = "span"
-            element.set("class", "unbroken")
-            element.tail = tail[closing.end() :]
-            element, tail = SubElement(element, "var"), closing[0]
         # Not <span>: the search plugin would end the exclusion at the first </span>.
         element.tag = "div" if display else "var"
         element.set("class", "math")
@@ -114,11 +106,7 @@ class TexTreeprocessor(Treeprocessor):
 def _source(element: Element) -> str:
     """The TeX between \\( and \\), or \\[ and \\]."""
     formula = "".join(element.itertext()).strip()[2:-2]
-    if element.tag == "div":  # Only display formulas come escaped.
-        for entity, character in (("lt", "<"), ("gt", ">"), ("quot", '"')):
-            formula = formula.replace(f"&{entity};", character)
-        formula = formula.replace("&amp;", "&")
-    return formula
+    return unescape(formula) if element.tag == "div" else formula  # Escaped there only.
 
 
 def _is_math(element: Element) -> bool:

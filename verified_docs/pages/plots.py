@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from verified_docs.evidence.status import Evidence
+from verified_docs.pages import figures
 from verified_docs.pages.drawing import (
     HEIGHT,
     MARKERS,
@@ -16,18 +17,7 @@ from verified_docs.pages.drawing import (
     draw,
     number,
 )
-from verified_docs.pages.figures import (
-    Absent,
-    FigureError,
-    known_kernel,
-    outdated,
-    pointer,
-    render,
-    select,
-    stale,
-    unit,
-    unmeasured,
-)
+from verified_docs.pages.figures import FigureError, NotYet, render, unit, unmeasured
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "ceiling"}
@@ -42,12 +32,12 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise FigureError(f"its body is not YAML: {error}") from None
     if not isinstance(options, dict):
-        raise FigureError("its body is a YAML mapping, such as record: softmax")
+        raise FigureError(f"its body is a YAML mapping with {required[0]}")
     for key in options:
         if key not in allowed:
             known = ", ".join(sorted(allowed))
             raise FigureError(f"there is no option {key!r}; the options are: {known}")
-    for key in ("record", *required):
+    for key in required:
         if not isinstance(options.get(key), str):
             raise FigureError(f"it needs the option {key!r}")
     return options
@@ -55,24 +45,12 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
 
 def grid(
     evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
-) -> Grid | None:
-    """What the record has; None if that is nothing yet. Raises FigureError."""
-    try:
-        return _grid(evidence, options, row, column, value)
-    except Absent:
-        if outdated(evidence, options["record"]):
-            return None
-        raise
-
-
-def _grid(
-    evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
-) -> Grid | None:
-    """What the record has for the options; None before there is one.
+) -> Grid:
+    """What the record has for the options.
 
     Measurements lie in the record's list `measurements`, or in the one named `part`.
     With the option `best: kernel`, a cell has the largest value of several kernels.
-    Raises FigureError.
+    Raises FigureError, or NotYet where that is nothing so far.
     """
     name = options["record"]
     where = dict(options.get("where") or {})
@@ -80,12 +58,11 @@ def _grid(
         where["part"] = options["part"]
     best = options.get("best")
     keys = [row, column, value, *([best] if best else [])]
-    found = select(evidence, name, where, *keys)
     only = [str(each) for each in options.get("only") or ()]
-    if best or row == "kernel":
-        only = [
-            each for each in only if not found or known_kernel(evidence, found, each)
-        ]
+    with figures.maybe_newer(evidence, name):
+        found = figures.select(evidence, name, where, *keys)
+        if best or row == "kernel":
+            only = [e for e in only if figures.known_kernel(evidence, found, e)]
     names: dict[tuple[str, Any], str] = {}
     if best:
         found = _best([item for item in found if str(item[best]) in only], *keys[:3])
@@ -105,9 +82,9 @@ def _grid(
             )
         values[key] = item[value]
     if not values:
-        return None
+        raise NotYet
     columns = sorted({column for _, column in values})
-    changed = {k for k in {*rows, *names.values()} if stale(evidence, name, k)}
+    changed = {k for k in {*rows, *names.values()} if figures.stale(evidence, name, k)}
     return Grid(rows, columns, values, changed, names)
 
 
@@ -115,12 +92,9 @@ def _best(
     found: list[dict[str, Any]], row: str, column: str, value: str
 ) -> list[dict[str, Any]]:
     """Of the measurements of each cell the one with the largest value."""
-    cells: dict[tuple[Any, Any], dict[str, Any]] = {}
-    for item in found:
-        key = (item[row], item[column])
-        if key not in cells or item[value] > cells[key][value]:
-            cells[key] = item
-    return list(cells.values())
+    by_value = sorted(found, key=lambda item: float(item[value]))
+    best = {(item[row], item[column]): item for item in by_value}
+    return [item for item in found if best[item[row], item[column]] is item]
 
 
 def table(evidence: Evidence, body: str) -> str:
@@ -128,19 +102,19 @@ def table(evidence: Evidence, body: str) -> str:
 
     With the option `bare: true` the cells are without their unit: the title has it.
     """
-    options = parse(body, TABLE, "rows", "columns", "value")
+    options = parse(body, TABLE, "record", "rows", "columns", "value")
     form = unit(options["value"], str(options.get("format", "")))
     title = str(options.get("title", ""))
     if options.get("bare") and form == "bytes":
         raise FigureError("bytes have a unit of their own in each cell: not bare")
     if "best" in options and not options.get("only"):
         raise FigureError("with best it needs the option 'only': of whom")
-    found = grid(
-        evidence, options, options["rows"], options["columns"], options["value"]
-    )
-    if found is None:
+    rows, columns = options["rows"], options["columns"]
+    try:
+        found = grid(evidence, options, rows, columns, options["value"])
+    except NotYet:
         return _absent(title or "Measurements")
-    shown = _table(found, options["rows"], options["columns"], form, title)
+    shown = _table(found, rows, columns, form, title)
     if options.get("bare"):
         shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
     return f'<figure class="measurements">{shown}</figure>'
@@ -148,11 +122,12 @@ def table(evidence: Evidence, body: str) -> str:
 
 def plot(evidence: Evidence, body: str, prefix: str) -> str:
     """The fence ```plot, its ids starting with `prefix`. Raises FigureError."""
-    options = parse(body, PLOT, "x", "y", "series", "title")
+    options = parse(body, PLOT, "record", "x", "y", "series", "title")
     form = unit(options["y"], str(options.get("format", "")))
     title = options["title"]
-    found = grid(evidence, options, options["series"], options["x"], options["y"])
-    if found is None:
+    try:
+        found = grid(evidence, options, options["series"], options["x"], options["y"])
+    except NotYet:
         return _absent(title)
     if len(found.rows) > len(MARKERS):
         raise FigureError(f"{len(found.rows)} series; at most {len(MARKERS)}: use only")
@@ -227,7 +202,7 @@ def _ceiling(evidence: Evidence, options: dict[str, Any]) -> tuple[float, str] |
         raise FigureError("ceiling is written {value: 1, label: copy}")
     value = option["value"]
     if isinstance(value, str):
-        value = pointer(evidence.data(options["record"]) or {}, value)
+        value = figures.pointer(figures.record(evidence, options["record"]), value)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise FigureError(f"the ceiling {option['value']!r} is no number")
     return value, str(option["label"])

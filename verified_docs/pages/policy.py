@@ -17,7 +17,11 @@ RULES = (
     "style-src 'self' 'unsafe-inline'; worker-src 'self'; base-uri 'none'; "
     "form-action 'none'; script-src 'self'"
 )
-CHARSET = '<meta charset="utf-8">'  # It stands before anything else in the head.
+# What may stand before a policy: nothing that loads or runs.
+START = re.compile(
+    r'\s*<!doctype html>\s*<html[^>]*>\s*<head>\s*<meta charset="utf-8">', re.IGNORECASE
+)
+META = '<meta http-equiv="Content-Security-Policy" content="{}">'
 INLINE = re.compile(r"<script(?![^>]*\s(?:src|type)=)[^>]*>(.*?)</script>", re.DOTALL)
 
 
@@ -30,12 +34,23 @@ def policy(page: str) -> str:
     return " ".join([RULES, *dict.fromkeys(hashes)])
 
 
+def protected(page: str) -> str:
+    """The page with its policy in place of any that it has.
+
+    Raises ValueError where something comes before the place of a policy.
+    """
+    page = re.sub(META.format('[^"]*'), "", page)
+    if not (start := START.match(page)):
+        raise ValueError("no page may begin like this")
+    end = start.end()
+    return page[:end] + META.format(policy(page)) + page[end:]
+
+
 def apply(site: Path) -> None:
     """Write its policy into every page of the site."""
     for path in sorted(site.rglob("*.html")):
-        page = path.read_text(encoding="utf-8")
-        meta = f'<meta http-equiv="Content-Security-Policy" content="{policy(page)}">'
-        path.write_text(page.replace(CHARSET, CHARSET + meta, 1), encoding="utf-8")
+        page = protected(path.read_text(encoding="utf-8"))
+        path.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -5,17 +5,17 @@ built: what a reader sees who has no JavaScript, or who prints the page.
 """
 
 import json
+import math
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from verified_docs import layout
+from verified_docs.pages.plots import parse
 from verified_docs.pages.site import Site
 
-OPTIONS = ("replay", "run", "beside")
+OPTIONS = {"replay", "run", "beside"}
 TALL = 4  # rows: more need a higher stage
 WIDTH, EDGE, GAP, LINE = 400, 10, 18, 22
 CELL = 34  # the width of a cell that holds a number
@@ -29,8 +29,8 @@ class ReplayError(ValueError):
 
 
 def render(site: Site, body: str) -> str:
-    """The element for the run that the YAML body names. Raises ReplayError."""
-    options = parse(body)
+    """The element for the run that the YAML body names. Raises ValueError."""
+    options = parse(body, OPTIONS, "replay")
     name = options["replay"]
     record = load(site.evidence.root, name)
     run = choose(record, options.get("run", record["runs"][0]["name"]))
@@ -52,21 +52,6 @@ def render(site: Site, body: str) -> str:
         f'<figure class="diagram replay-frames"><ol>{frames}</ol><figcaption>'
         f"{caption(name, run)}</figcaption></figure></verified-replay>"
     )
-
-
-def parse(body: str) -> dict[str, str]:
-    """The options in the body of a fence. Raises ReplayError."""
-    try:
-        options = yaml.safe_load(body)
-    except yaml.YAMLError as error:
-        raise ReplayError(f"its body is not YAML: {error}") from None
-    if not isinstance(options, dict) or not isinstance(options.get("replay"), str):
-        raise ReplayError("its body is a YAML mapping with replay: part/name.py")
-    for key in options:
-        if key not in OPTIONS:
-            known = ", ".join(OPTIONS)
-            raise ReplayError(f"there is no option {key!r}; the options are: {known}")
-    return options
 
 
 def load(root: Path, name: str) -> Facts:
@@ -166,10 +151,7 @@ def stage(run: Facts, last: int) -> Stage:
 
 def start(tensor: Facts) -> Values:
     """What an array holds before the first step."""
-    size = 1
-    for each in tensor["shape"]:
-        size *= each
-    values: Values = list(tensor.get("values", [None] * size))
+    values: Values = list(tensor.get("values", [None] * math.prod(tensor["shape"])))
     return values
 
 

@@ -1,10 +1,12 @@
 """What the Markdown extension is told about the site, and the page that it reads."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from verified_docs.evidence.status import Evidence
+from verified_docs.pages import figures
 
 
 @dataclass
@@ -23,6 +25,11 @@ class Site:
     nav: Sequence[Mapping[str, Any]] = ()
     base: str = "/"
     count: int = 0
+
+    @functools.cached_property
+    def works(self) -> Mapping[str, str]:
+        """The anchors of the works that the bibliography names."""
+        return figures.works(self.evidence.root / "docs")
 
     def unique(self, kind: str) -> str:
         """A prefix for ids that occurs once on the page."""

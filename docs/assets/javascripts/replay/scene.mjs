@@ -2,7 +2,7 @@
 
 export const PAD = 10, BUS = 30; // pixels
 export const READABLE = 22; // of a cell that holds a number
-const GAP = 14, HEAD = 20, LABEL = 18, LETTER = 8, BAR = 44;
+const NARROW = 480, HEAD = 20, LABEL = 18, LETTER = 8, BAR = 44;
 const SMALLEST = 14, LARGEST = 38; // of a cell on the chip
 const TINY = 7; // of a cell in memory
 
@@ -57,10 +57,11 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
   const boxes = new Map();
   const bands = [];
   const room = width - 2 * PAD;
+  const gap = width < NARROW ? 10 : 14;
   let y = 0;
   let fits = true;
   // Whoever sees a matrix that is never stored should read that it is not.
-  const named = (it) => it.label.length + (it.level === "map" && width > 480 ? it.about.length : 0);
+  const named = (it) => it.label.length + (it.level === "map" && width >= NARROW ? it.about.length : 0);
   const wide = (it, side) =>
     it ? Math.max(it.bars ? BAR : it.cols * side, LETTER * named(it)) : 0;
   const wrapped = (all, side) => {
@@ -71,17 +72,17 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
       if (used + size > room) used = lines.push([]) && 0;
       fits &&= size <= room;
       lines.at(-1).push([column, size]);
-      used += size + GAP;
+      used += size + gap;
     }
     return lines;
   };
   const place = (line, row, side) => {
     const high = Math.max(...line.map(([column]) => column[row]?.rows ?? 0)) * side;
-    let x = (width + GAP - total(line.map(([, size]) => size + GAP))) / 2;
+    let x = (width + gap - total(line.map(([, size]) => size + gap))) / 2;
     for (const [column, size] of line) {
       const it = column[row];
       if (it) boxes.set(it, { x, y: y + LABEL, side, across: it.bars ? BAR : side, room: size });
-      x += size + GAP;
+      x += size + gap;
     }
     y += LABEL + high + 7;
   };
@@ -102,7 +103,7 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
     band("registers", lines, 0, cell);
     // Shared memory reaches down to what it holds beside the registers.
     const left = lines[0].filter(([[it]]) => it.level === "shared").map(([[it]]) => it);
-    bands.at(-1).x = Math.max(0, ...left.map((it) => boxes.get(it).x + wide(it, cell) + GAP / 2));
+    bands.at(-1).x = Math.max(0, ...left.map((it) => boxes.get(it).x + wide(it, cell) + gap / 2));
     bands.at(-2).height = y - bands.at(-2).y;
   } else {
     const flat = (items) => wrapped(items.map((it) => [it]), cell);

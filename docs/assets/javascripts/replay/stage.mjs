@@ -26,7 +26,17 @@ export class Stage {
   load(run, sizes) {
     this.run = run;
     this.sizes = sizes ?? {};
-    this.scene = scene(run);
+    // Of several kernels each has a chip of its own.
+    this.kernel = (at) => run.programs.findLast(({ start }) => start <= at)?.kernel;
+    const held = Map.groupBy(
+      run.steps.flatMap(({ state = {} }, n) => Object.keys(state).map((name) => [n, name])),
+      ([n]) => this.kernel(n),
+    );
+    this.scenes = new Map([...held].map(([kernel, all]) => {
+      const names = new Set(all.map(([, name]) => name));
+      return [kernel, scene({ ...run, state: run.state.filter(({ name }) => names.has(name)) })];
+    }));
+    this.scene = this.scenes.get(this.kernel(0));
     const names = (items) => items.map((it) => `${it.label} ${it.about}`).join(", ");
     const { memory, chip } = this.scene;
     this.element.ariaLabel = `In memory: ${names(memory)}. On the chip: ${names(chip)}.`;
@@ -136,7 +146,12 @@ export class Stage {
 
   /** Draw a frame; `secret` hides what its step computes, `moving` lets tiles fly. */
   show(frame, { secret = false, moving = false } = {}) {
-    const { step, memory, chip, sums } = frame;
+    const { at, step, memory, chip, sums } = frame;
+    const scene = this.scenes.get(this.kernel(at));
+    if (scene !== this.scene) {
+      this.scene = scene;
+      this.fit();
+    }
     const changed = new Set(Object.keys(step.state ?? {}));
     const uses = new Set([...(step.uses ?? []), ...(step.product?.of ?? [])]);
     for (const it of this.scene.memory) {
