@@ -16,7 +16,6 @@ NPM := npm ci --loglevel=error --ignore-scripts
 INSTALLED := $(VENV)/site-installed
 TESTS := $(VENV)/test-installed
 PACKAGES := node_modules/installed
-FONTS := source-sans-3 jetbrains-mono
 VENDOR := docs/assets/vendor/.installed
 ZIP := docs/snippets.zip
 WORKERS ?= auto
@@ -127,10 +126,12 @@ $(VENDOR): $(PACKAGES)
 	cp node_modules/katex/dist/katex.min.css docs/assets/vendor/katex/
 	cp -r node_modules/katex/dist/fonts docs/assets/vendor/katex/
 	rm -f docs/assets/vendor/katex/fonts/*.ttf docs/assets/vendor/katex/fonts/*.woff
-	for font in $(FONTS); do \
-		cp node_modules/@fontsource-variable/$$font/LICENSE docs/assets/vendor/fonts/$$font.txt; \
-		cp node_modules/@fontsource-variable/$$font/files/$$font-latin-wght-*.woff2 docs/assets/vendor/fonts/; \
-	done
+	cp node_modules/@fontsource-variable/source-sans-3/files/source-sans-3-latin-wght-normal.woff2 \
+		node_modules/@fontsource/jetbrains-mono/files/jetbrains-mono-latin-400-normal.woff2 \
+		docs/assets/vendor/fonts/
+	for package in source-sans-3 jetbrains-mono; do \
+		cp node_modules/@fontsource*/$$package/LICENSE \
+			docs/assets/vendor/fonts/$$package.txt; done
 	touch $@
 
 $(ZIP): $(wildcard LICENSE snippets/*/*.py snippets/*/*/*.py) $(INSTALLED)
