@@ -24,7 +24,7 @@ RECORDS ?= records
 # Says what the Python of a target lacks, before anything runs.
 NEEDS := -m verified_docs.needs
 
-.PHONY: help serve site test mutants one new lint check status gpu memcheck bench audit clean
+.PHONY: help serve site test browser mutants one new lint check status gpu memcheck bench audit clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -44,7 +44,11 @@ site: $(VENDOR) $(ZIP)  ## build the site into site/
 test: lint  ## every check that needs no GPU, the browser's included
 	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutants \
 		tests/replays
-	$(MAKE) site check
+	$(MAKE) site
+	@# The check is one process, and waits for nothing that the browser does.
+	$(MAKE) --jobs 2 check browser
+
+browser: $(TESTS)
 	pytest -n $(WORKERS) --dist loadgroup tests/site
 
 mutants: $(TESTS)  ## run the bugs whose verdict is not fresh; all of them with ALL=1
