@@ -16,7 +16,6 @@ NPM := npm ci --loglevel=error --ignore-scripts
 INSTALLED := $(VENV)/site-installed
 TESTS := $(VENV)/test-installed
 PACKAGES := node_modules/installed
-FONTS := source-sans-3 jetbrains-mono
 VENDOR := docs/assets/vendor/.installed
 ZIP := docs/snippets.zip
 WORKERS ?= auto
@@ -25,7 +24,7 @@ RECORDS ?= records
 # Says what the Python of a target lacks, before anything runs.
 NEEDS := -m verified_docs.needs
 
-.PHONY: help serve site test mutants one new lint check status gpu memcheck bench audit clean
+.PHONY: help serve site test browser mutants one new lint check status gpu memcheck bench audit clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -45,8 +44,12 @@ site: $(VENDOR) $(ZIP)  ## build the site into site/
 test: lint  ## every check that needs no GPU, the browser's included
 	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutants \
 		tests/replays
-	$(MAKE) site check
-	pytest -n $(WORKERS) tests/site
+	$(MAKE) site
+	@# The check is one process, and waits for nothing that the browser does.
+	$(MAKE) --jobs 2 check browser
+
+browser: $(TESTS)
+	pytest -n $(WORKERS) --dist loadgroup tests/site
 
 mutants: $(TESTS)  ## run the bugs whose verdict is not fresh; all of them with ALL=1
 	pytest -n $(WORKERS) tests/mutants
@@ -57,7 +60,7 @@ one: $(TESTS) $(VENDOR)  ## all that concerns one snippet: make one NAME=softmax
 		tests/machinery/test_benchmark.py -k $(notdir $(NAME))
 	pytest -q -n $(WORKERS) tests/compile tests/mutants tests/replays -k $(NAME).py
 	$(MAKE) site check
-	pytest -q -n $(WORKERS) tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
+	pytest -q -n $(WORKERS) --dist loadgroup tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
 
 new: $(INSTALLED)  ## lay out a rung: make new NAME=softmax/log_softmax FROM=one_row
 	@python -m verified_docs.new "$(NAME)" "$(FROM)"
@@ -127,10 +130,12 @@ $(VENDOR): $(PACKAGES)
 	cp node_modules/katex/dist/katex.min.css docs/assets/vendor/katex/
 	cp -r node_modules/katex/dist/fonts docs/assets/vendor/katex/
 	rm -f docs/assets/vendor/katex/fonts/*.ttf docs/assets/vendor/katex/fonts/*.woff
-	for font in $(FONTS); do \
-		cp node_modules/@fontsource-variable/$$font/LICENSE docs/assets/vendor/fonts/$$font.txt; \
-		cp node_modules/@fontsource-variable/$$font/files/$$font-latin-wght-*.woff2 docs/assets/vendor/fonts/; \
-	done
+	cp node_modules/@fontsource-variable/source-sans-3/files/source-sans-3-latin-wght-normal.woff2 \
+		node_modules/@fontsource/jetbrains-mono/files/jetbrains-mono-latin-400-normal.woff2 \
+		docs/assets/vendor/fonts/
+	for package in source-sans-3 jetbrains-mono; do \
+		cp node_modules/@fontsource*/$$package/LICENSE \
+			docs/assets/vendor/fonts/$$package.txt; done
 	touch $@
 
 $(ZIP): $(wildcard LICENSE snippets/*/*.py snippets/*/*/*.py) $(INSTALLED)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, sync_playwright
+from playwright.sync_api import Browser, Error, Page, sync_playwright
 
 from tests.site.server import AtTheTop, pages, serve
 from tests.site.visit import DESKTOP, Visit
@@ -37,31 +37,45 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-NOT_FOUND = "404.html"
+def tab(browser: Browser) -> Iterator[Page]:
+    """A tab of its own; to begin with another takes a second of the processor's."""
+    context = browser.new_context(
+        viewport=DESKTOP,
+        color_scheme="light",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    yield context.new_page()
+    context.close()
 
 
-@pytest.fixture(
-    scope="session", params=[NOT_FOUND, *pages()], ids=lambda path: path or "home"
+visited, used = (
+    pytest.fixture(tab, scope="session", name=n) for n in ("visited", "used")
 )
+
+
+NOT_FOUND = "404.html"
+PAGES = [
+    # One worker sees all of a page.
+    pytest.param(path, marks=pytest.mark.xdist_group(path), id=path or "home")
+    for path in (NOT_FOUND, *pages())
+]
+
+
+@pytest.fixture(scope="session", params=PAGES)
 def visit(
-    request: pytest.FixtureRequest, browser: Browser, address: str
+    request: pytest.FixtureRequest, visited: Page, address: str
 ) -> Iterator[Visit]:
     """Every page of the site, loaded once for all tests that take it as it is."""
     top = request.param == NOT_FOUND
     with serve(AtTheTop) if top else nullcontext(address) as at:
-        visit = Visit(browser, at, request.param)
+        visit = Visit(visited, at, request.param)
         yield visit
-        visit.context.close()
+        visit.close()
 
 
 @pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    context = browser.new_context(viewport=DESKTOP)
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    yield context
-    context.close()
-
-
-@pytest.fixture
-def page(context: BrowserContext) -> Page:
-    return context.new_page()
+def page(used: Page) -> Iterator[Page]:
+    """A tab for one test, which may do with it as it likes."""
+    yield used
+    used.unroute_all()
+    used.goto("about:blank")

@@ -3,10 +3,12 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bs4 import BeautifulSoup
+import pytest
+from playwright.sync_api import Page
 
 from tests.site.server import pages, read
 from tests.site.visit import DESKTOP, PHONE, Visit
+from verified_docs.check.dom import parse
 
 WEIGHT = 250_000  # bytes over the wire, everything that a first visit fetches
 SIGNS = {f'"{sign}" / ""' for sign in "✓↻○?!✗"}
@@ -37,12 +39,14 @@ def test_a_policy_says_what_may_run(visit: Visit) -> None:
 
 def test_code_and_badges_are_seen_as_they_are_written(visit: Visit) -> None:
     seen = visit.page.evaluate(SEEN)
-    html = BeautifulSoup(read(visit.path), "html.parser")
-    for kind, selector in (
-        ("blocks", "article pre > code"),
-        ("badges", "details.badge > summary"),
+    article = next(parse(read(visit.path)).find("article"))
+    for kind, inner, outer in (
+        ("blocks", "code", "pre"),
+        ("badges", "summary", ".badge"),
     ):
-        written = [element.get_text() for element in html.select(selector)]
+        written = [
+            each.text() for each in article.find(inner) if each.parent.named(outer)
+        ]
         assert [each["text"] for each in seen[kind]] == written
         assert [each["faults"] for each in seen[kind] if each["faults"]] == []
     assert [each["signs"] for each in seen["blocks"] if each["signs"]] == []
@@ -57,10 +61,27 @@ def test_axe_finds_nothing_in_the_light_scheme(visit: Visit) -> None:
 
 
 def test_axe_finds_nothing_in_the_dark_scheme(visit: Visit) -> None:
-    # Colours alone differ; those of code and formulas are measured where they are set.
+    # Colours alone differ; those of code are measured where they are set.
     visit.switch("dark")
     rules = ["color-contrast", "link-in-text-block"]
-    assert visit.axe(rules, without=[".highlight", ".katex"]) == []
+    assert visit.axe(rules, without=".highlight") == []
+
+
+PALE = {
+    "a word of a formula": "word.style.color = '#ccc'",
+    "that is small": "word.style.cssText = 'color: #888; font-size: 9px'",
+    "on dark ground": "word.closest('p').style.background = '#555'",
+    "of the text": "word.closest('p').style.color = '#ccc'",
+}
+
+
+@pytest.mark.parametrize("pale", PALE)
+def test_axe_finds_what_is_pale(page: Page, address: str, pale: str) -> None:
+    visit = Visit(page, address, "softmax/tiles/")
+    words = "document.querySelectorAll('p .katex .mop:not(.op-symbol)')"
+    page.evaluate(f"const word = [...{words}].at(-1); {PALE[pale]}")
+    assert {rule for rule, *_ in visit.axe()} == {"color-contrast"}
+    visit.close()
 
 
 def test_fits_a_phone(visit: Visit) -> None:

@@ -1,13 +1,14 @@
 """A first visit to a page of the site, in a fresh browser context."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, Request
+from playwright.sync_api import Page, Request
 
 AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
+LOOK = Path(__file__).with_name("axe.js").read_text(encoding="utf-8")
 DESKTOP = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
@@ -29,30 +30,38 @@ class Visit:
         weight: bytes over the wire until the network was idle.
     """
 
-    def __init__(self, browser: Browser, address: str, path: str) -> None:
+    def __init__(self, page: Page, address: str, path: str) -> None:
         self.path = path
-        self.context = browser.new_context(
-            viewport=DESKTOP,
-            color_scheme="light",
-            reduced_motion="reduce",
-            permissions=["clipboard-read", "clipboard-write"],
-        )
-        self.page = self.context.new_page()
+        self.page = page
         self.messages: list[str] = []
         self.requests: list[Request] = []
-        self.page.on("console", lambda message: self.messages.append(message.text))
-        self.page.on("pageerror", lambda error: self.messages.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request))
-        self.page.goto(address + path, wait_until="networkidle")
-        alive(self.page)
-        self.page.evaluate("document.fonts.ready.then(() => null)")
+        self._listeners: dict[str, Callable[[Any], None]] = {
+            "console": lambda message: self.messages.append(message.text),
+            "pageerror": lambda error: self.messages.append(str(error)),
+            "request": lambda request: self.requests.append(request),
+        }
+        page.emulate_media(reduced_motion="reduce")
+        # As on a first visit, nothing of the site is there.
+        page.context.new_cdp_session(page).send("Network.clearBrowserCache")
+        for event, listener in self._listeners.items():
+            page.on(event, listener)  # type: ignore[call-overload]
+        page.goto(address + path, wait_until="networkidle")
+        alive(page)
+        page.evaluate("document.fonts.ready.then(() => null)")
         fetched = [r.sizes() for r in self.requests if urlsplit(r.url).netloc]
         self.weight = sum(
             size["responseBodySize"] + size["responseHeadersSize"] for size in fetched
         )
-        self.page.evaluate(
+        page.evaluate(
             "document.querySelectorAll('details').forEach(d => { d.open = true })"
         )
+
+    def close(self) -> None:
+        """Leave the tab as if nobody had been there."""
+        for event, listener in self._listeners.items():
+            self.page.remove_listener(event, listener)
+        self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
+        self.page.goto("about:blank")
 
     def switch(self, scheme: str) -> None:
         """Show the page "light" or "dark", as a reader does: by the button."""
@@ -62,20 +71,21 @@ class Visit:
             self.page.locator("label[for^=__palette]:visible").click()
         self.page.wait_for_selector(f"body[data-md-color-scheme={name}]")
 
-    def axe(self, rules: Sequence[str] = (), without: Sequence[str] = ()) -> list[Any]:
-        """What axe-core finds wrong; all its rules by default, on all of the page."""
+    def axe(self, rules: Sequence[str] = (), without: str = ":not(*)") -> list[Any]:
+        """What axe-core finds wrong; all its rules by default, on all of the page.
+
+        Most elements are parts of formulas, which KaTeX makes alike: a few of each look
+        are enough. `without` is a selector of what is not looked at.
+        """
         if not self.page.evaluate("'axe' in window"):
             # Not as an element of the page, which the policy would refuse.
             self.page.evaluate(AXE.read_text(encoding="utf-8"))
         options: dict[str, Any] = {"resultTypes": ["violations"]}
         if rules:
             options["runOnly"] = {"type": "rule", "values": rules}
-        result = self.page.evaluate(
-            "([exclude, options]) => axe.run({ include: ['html'], exclude }, options)",
-            [list(without), options],
-        )
+        result = self.page.evaluate(LOOK, [without, options])
         return [
             (violation["id"], node["target"], node["failureSummary"])
-            for violation in result["violations"]
+            for violation in result
             for node in violation["nodes"]
         ]

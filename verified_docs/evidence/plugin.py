@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from verified_docs import languages, layout
-from verified_docs.evidence import machine, manifest, records
+from verified_docs.evidence import machine, manifest, prepared, records
 
 DEMO_SECONDS = 300
 CHOICES = ("keyword", "markexpr", "deselect", "lf", "stepwise")
@@ -95,13 +95,17 @@ def demo(
     root = request.config.rootpath
     snippet = layout.tested_by(root)[request.node.parent.nodeid]
     file = layout.snippet_file(snippet)
-    run = subprocess.run(
-        [*languages.language(snippet).command, file],
-        cwd=root,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=DEMO_SECONDS,
-    )
+    triton: Any = sys.modules.get("triton")
+    if triton and triton.knobs.runtime.interpret:
+        run = prepared.run(root, file, DEMO_SECONDS)
+    else:
+        run = subprocess.run(
+            [*languages.language(snippet).command, file],
+            cwd=root,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=DEMO_SECONDS,
+        )
     if run.returncode or not run.stdout.strip():
         reason = f"exit status {run.returncode}" if run.returncode else "prints nothing"
         pytest.fail(f"{file}: {reason}\n{run.stderr}", pytrace=False)
