@@ -10,7 +10,7 @@ from tests.site.server import pages, read
 from tests.site.visit import DESKTOP, PHONE, Visit
 from verified_docs.check.dom import parse
 
-WEIGHT = 250_000  # bytes over the wire, everything that a first visit fetches
+WEIGHT = 250_000  # bytes over the wire, what a first visit fetches before replays load
 SIGNS = {f'"{sign}" / ""' for sign in "✓↻○?!✗"}
 SEEN = Path(__file__).with_name("seen.js").read_text(encoding="utf-8")
 

@@ -1,5 +1,6 @@
 """A first visit to a page of the site, in a fresh browser context."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from playwright.sync_api import Page, Request
 AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
 LOOK = Path(__file__).with_name("axe.js").read_text(encoding="utf-8")
 DESKTOP = {"width": 1280, "height": 900}
+REPLAY = re.compile(r"/replays?[/.]")  # loaded when a reader comes near
 PHONE = {"width": 390, "height": 844}
 
 
@@ -27,7 +29,8 @@ class Visit:
         messages: what the console said, and errors that no script caught; what the
             Content-Security-Policy refused is among them.
         requests: everything that was asked for.
-        weight: bytes over the wire until the network was idle.
+        weight: bytes over the wire until the network was idle, those of replays left
+            out.
     """
 
     def __init__(self, page: Page, address: str, path: str) -> None:
@@ -48,7 +51,12 @@ class Visit:
         page.goto(address + path, wait_until="networkidle")
         alive(page)
         page.evaluate("document.fonts.ready.then(() => null)")
-        fetched = [r.sizes() for r in self.requests if urlsplit(r.url).netloc]
+        addresses = [urlsplit(request.url) for request in self.requests]
+        fetched = [
+            request.sizes()
+            for request, address in zip(self.requests, addresses, strict=True)
+            if address.netloc and not REPLAY.search(address.path)
+        ]
         self.weight = sum(
             size["responseBodySize"] + size["responseHeadersSize"] for size in fetched
         )
