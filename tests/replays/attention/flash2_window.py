@@ -70,11 +70,11 @@ REPLAY = Replay(
     frames="acc = tl.dot",
     program="query block {0}",
     formulas={
-        "read": "N_q · d · b + 2 · T · B_c · d · b",
+        "read": "N_q · d · b + 2 · t · B_c · d · b",
         "written": "N_q · (d · b + 4)",
     },
     symbols=lambda q, k, v, window: {
         **tiles.symbols(q, k),
-        "T": tiles.visited(len(q), len(k), int(window)),
+        "t": tiles.visited(len(q), len(k), int(window)),
     },
 )
