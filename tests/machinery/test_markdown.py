@@ -61,7 +61,7 @@ def test_a_section_that_cuts_a_function_says_so(repository):
         "[end:kernel]", "[end:rest]\n# --8<-- [end:kernel]"
     )
     repository.snippet("softmax/online.py", cut)
-    part = "a part of <code>kernel</code>"
+    part = "part of <code>kernel</code>"
     assert part in repository.page('```python\n--8<-- "softmax/online.py:rest"\n```')
     assert part not in repository.page(INCLUDE)
 

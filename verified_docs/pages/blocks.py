@@ -42,7 +42,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         _copy("block", "Copy", about),
         _copy("file", "Copy file", snippet.name),
         _download(site, snippet),
-        f'<a class="snippet-wide" href="{site.base}LICENSE.txt" '
+        f'<a class="snippet-widest" href="{site.base}LICENSE.txt" '
         'aria-label="MIT License">MIT</a>',
     )
     return (
@@ -287,7 +287,7 @@ def _download(site: Site, snippet: Snippet) -> str:
 
 def _cut(section: Section) -> str:
     """The function of which the section shows a part only, if there is one."""
-    words = f'<span class="snippet-wide">a part of <code>{section.cut}</code></span>'
+    words = f'<span class="snippet-wide">part of <code>{section.cut}</code></span>'
     return words if section.cut else ""
 
 
