@@ -11,8 +11,14 @@ from playwright.sync_api import Page, Request
 AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
 LOOK = Path(__file__).with_name("axe.js").read_text(encoding="utf-8")
 DESKTOP = {"width": 1280, "height": 900}
-REPLAY = re.compile(r"/replays?[/.]")  # loaded when a reader comes near
+REPLAY = re.compile(r"/replays?[/.]")
 PHONE = {"width": 390, "height": 844}
+
+
+def counts(url: str) -> bool:
+    """Whether it crosses the wire, and not only when a reader comes near a replay."""
+    address = urlsplit(url)
+    return bool(address.netloc) and not REPLAY.search(address.path)
 
 
 def alive(page: Page) -> None:
@@ -51,12 +57,7 @@ class Visit:
         page.goto(address + path, wait_until="networkidle")
         alive(page)
         page.evaluate("document.fonts.ready.then(() => null)")
-        addresses = [urlsplit(request.url) for request in self.requests]
-        fetched = [
-            request.sizes()
-            for request, address in zip(self.requests, addresses, strict=True)
-            if address.netloc and not REPLAY.search(address.path)
-        ]
+        fetched = [r.sizes() for r in list(self.requests) if counts(r.url)]
         self.weight = sum(
             size["responseBodySize"] + size["responseHeadersSize"] for size in fetched
         )
