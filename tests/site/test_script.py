@@ -1,7 +1,9 @@
 """The script of the pages: linked lines, what scrolls, and what a button says."""
 
+from contextlib import suppress
+
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, TimeoutError
 
 from tests.site.test_pages import SEEN
 from tests.site.visit import Visit, alive
@@ -33,6 +35,9 @@ def test_what_scrolls_and_only_that_takes_the_keyboard(visit: Visit) -> None:
     wrong = """() => [...document.querySelectorAll(".scroll, div.math, pre > code")]
         .filter(each => (each.scrollWidth > each.clientWidth) !== (each.tabIndex === 0))
         .map(each => each.outerHTML.slice(0, 200))"""
+    with suppress(TimeoutError):  # The page notices a frame after its layout changed.
+        ready = f"() => ({wrong})().length === 0"
+        visit.page.wait_for_function(ready, polling=50, timeout=3000)
     assert visit.page.evaluate(wrong) == []
 
 

@@ -4,7 +4,7 @@ import math
 import struct
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 VALUES = [0.1, 1 / 3, 2049.0, 2051.0, 65519.0, 65520.0, 6e-5, 3.1e-8, 2.9e-8, 1e39]
 FORMATS = {"e": [11, 15], "f": [24, 127]}  # the codes of struct: bits, largest exponent
@@ -34,9 +34,9 @@ def test_a_shift_by_the_maximum_saves_every_format(page: Page, address: str) -> 
     page.goto(address + "softmax/definition/")
     figure = page.locator("verified-shift")
     figure.get_by_role("button", name="large").click()
-    assert figure.locator(".bad").count() == 3  # all but float64
+    expect(figure.locator(".bad")).to_have_count(3)  # all but float64
     figure.get_by_role("button", name="c = the maximum").click()
-    assert figure.locator(".bad").count() == 0
+    expect(figure.locator(".bad")).to_have_count(0)
     row = [70, 85, 89, 91]
     terms = [math.exp(x - 91) for x in row]
     weights = " ".join(f"{term / sum(terms):.3f}" for term in terms)
