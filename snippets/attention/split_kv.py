@@ -55,7 +55,6 @@ def attention_kernel(
         # --8<-- [line:load_kv]
         k = tl.load(k_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
         v = tl.load(v_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
-        # --8<-- [line:scores]
         s = tl.dot(q, k.T, input_precision=INPUT_PRECISION) * scale
         # --8<-- [line:mask]
         s = tl.where(offs_n[None, :] < ends[:, None], s, float("-inf"))
@@ -63,10 +62,8 @@ def attention_kernel(
         m_new = tl.maximum(m_i, tl.max(s, axis=1))
         # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
         shift = tl.where(m_new == float("-inf"), 0.0, m_new)
-        # --8<-- [line:weights]
         p = tl.exp(s - shift[:, None])
         alpha = tl.exp(m_i - shift)
-        # --8<-- [line:sum]
         l_i = l_i * alpha + tl.sum(p, axis=1)
         # --8<-- [line:output]
         acc = acc * alpha[:, None]
