@@ -177,7 +177,7 @@ def attention(
         # What ends first, of one wave to sixteen; a start takes as long as a tile.
         splits = splits or min(
             (max(1, min(tiles, 256, wave * sms // programs)) for wave in range(1, 17)),
-            key=lambda n: triton.cdiv(programs * n, sms) * (triton.cdiv(tiles, n) + 1),
+            key=lambda n: -(-programs * n // sms) * (-(-tiles // n) + 1),  # rounded up
         )
     parts = [lse.new_empty(splits, *x.shape) if splits > 1 else x for x in (o, lse)]
     overlap = q.is_cuda and torch.cuda.get_device_capability(q.device) >= (9, 0)

@@ -86,11 +86,11 @@ MUTANTS = [
         "blocks = max(1, group * seq_q // block_m)",
         "the last rows lost",
     ),
-    Mutant("triton.cdiv(programs * n, sms) *", "", "no waves"),
+    Mutant("-(-programs * n // sms) *", "", "no waves"),
     Mutant("range(1, 17)", "range(1, 2)", "one wave only"),
     Mutant("min(tiles, 256, wave", "min(256, wave", "parts without a tile"),
     Mutant("min(tiles, 256, wave", "min(tiles, wave", "more parts than are merged"),
-    Mutant("triton.cdiv(tiles, n) + 1", "triton.cdiv(tiles, n)", "free"),
+    Mutant("-(-tiles // n) + 1", "-(-tiles // n)", "free"),
     Mutant(
         "tl.int32 if max(spans) < 2**31 else tl.int64",
         "tl.int32",

@@ -208,6 +208,9 @@ class SplitTests(AttentionTests):
     def test_number_of_parts(self, programs: int, tiles: int, splits: int) -> None:
         assert self.number_of_parts(programs, tiles, 132) == splits
 
+    def test_no_more_parts_than_the_merge_takes(self) -> None:
+        assert self.number_of_parts(1, 3000, 700) == 256
+
     @settings(suppress_health_check=[HealthCheck.differing_executors])
     @given(
         programs=st.integers(1, 2000),
