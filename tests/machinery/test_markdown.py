@@ -199,6 +199,7 @@ def test_no_header_of_a_table_is_empty(repository):
         ("```py\nprint(1)\n```", "a fence in 'py' is not published"),
         ("```markdown\n# x\n```", "a fence in 'markdown' is not published"),
         ("```\nprint(1)\n```", "a fence without a language is not published"),
+        ("```notebook\nnone.ipynb\n```", "there is no notebooks/none.ipynb"),
         ('```python\n--8<-- "softmax/online.py:kernal"\n```', "no section 'kernal'"),
         ('```python\n--8<-- "softmax/onlin.py"\n```', "did you mean softmax/online.py"),
         ('```python\n--8<-- "../setup.py"\n```', "there is no such snippet"),
