@@ -55,7 +55,6 @@ STYLE = plots.Style(
         "bytes_per_second": "TB/s of memory",
     },
 )
-BEST = TABLE + "best: kernel\nonly: [softmax/online.py, softmax/three_pass.py]\n"
 KERNELS = {
     "softmax/online.py": {128: 0.5, 1024: 0.75, 1048576: 1.0},
     "torch.softmax": {128: 0.25, 1024: 0.5},
@@ -315,20 +314,6 @@ def test_a_table_without_units(repository):
         table(repository, body + "bare: true\n")
 
 
-def test_the_best_of_several(repository):
-    more = [
-        MEASUREMENTS[0] | {"kernel": kernel, "fraction_of_copy": fraction}
-        for kernel, fraction in (("softmax/three_pass.py", 0.6), ("elsewhere", 0.9))
-    ]
-    repository.measure(MEASUREMENTS + more)
-    body = BEST.replace("rows: kernel", "rows: dtype")
-    shown = ["float32", "three_pass 60\u00a0%", "online 75\u00a0%", "online 100\u00a0%"]
-    assert table(repository, body)[1] == shown
-    repository.edit("snippets/softmax/three_pass.py", "Three", "3")
-    shown[1] = "three_pass (stale) 60\u00a0%"
-    assert table(repository, body)[1] == shown
-
-
 def test_a_record_may_have_further_lists_of_measurements(repository):
     repository.measure(MEASUREMENTS, backward=measured(fraction_of_copy=lambda _: 0.25))
     cells = [row[1:] for row in table(repository, TABLE + "part: backward\n")[1:]]
@@ -368,9 +353,7 @@ def test_nothing_measured_is_said(repository):
         (HEAT, "rows: cols", "rows: clos", "no measurement has 'clos'"),
         (HEAT, "[torch.softmax, e", "[nobody, e", "there is no kernel 'nobody'"),
         (PLOT, "where: {dtype: float32}", "part: p", "'p' is no list of measurements"),
-        (TABLE, "where", "best: kernel\nwhere", "with best it needs the option 'only'"),
-        (BEST, "best: kernel", "best: kernle", "no measurement has 'kernle'"),
-        (BEST, "softmax/online.py", "nobody", "there is no kernel 'nobody'"),
+        (TABLE, "where", "best: kernel\nwhere", "there is no option 'best'"),
     ],
 )
 def test_faults(repository, body, old, new, reason):

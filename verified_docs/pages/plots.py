@@ -1,7 +1,7 @@
 """Measurements as tables, heat maps and SVG line plots, drawn at build time."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
@@ -25,7 +25,7 @@ from verified_docs.pages.figures import FigureError, NotYet, render, unit, unmea
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale"}
-TABLE = SHARED | {"rows", "columns", "value", "best", "bare"}
+TABLE = SHARED | {"rows", "columns", "value", "bare"}
 HEAT = SHARED | {"rows", "columns", "value", "against"}
 SHADES = ("under 60\u00a0%", "60 to 70", "70 to 80", "80 to 90", "90 to 100", "faster")
 COLOURS = 12  # --series-1 and so on, in colours.css
@@ -97,29 +97,33 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
 
 
 def grid(
-    evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
+    evidence: Evidence,
+    options: dict[str, Any],
+    row: str,
+    column: str,
+    value: str,
+    best: Sequence[str] = (),
 ) -> Grid:
     """What the record has for the options.
 
     Measurements lie in the record's list `measurements`, or in the one named `part`.
-    With the option `best: kernel`, a cell has the largest value of several kernels.
-    Raises FigureError, or NotYet where that is nothing so far.
+    With `best`, a cell has the largest value of those kernels. Raises FigureError, or
+    NotYet where that is nothing so far.
     """
     name = options["record"]
     where = dict(options.get("where") or {})
     if "part" in options:
         where["part"] = options["part"]
-    best = options.get("best")
-    keys = [row, column, value, *([best] if best else [])]
-    only = [str(each) for each in options.get("only") or ()]
+    keys = [row, column, value, *(["kernel"] if best else [])]
+    only = [str(each) for each in best or options.get("only") or ()]
     with figures.maybe_newer(evidence, name):
         found = figures.select(evidence, name, where, *keys)
         if best or row == "kernel":
             only = [e for e in only if figures.known_kernel(evidence, found, e)]
     names: dict[tuple[str, Any], str] = {}
     if best:
-        found = _best([item for item in found if str(item[best]) in only], *keys[:3])
-        names = {(str(item[row]), item[column]): str(item[best]) for item in found}
+        found = _best([item for item in found if item["kernel"] in only], *keys[:3])
+        names = {(str(item[row]), item[column]): item["kernel"] for item in found}
         only = []
     rows = list(dict.fromkeys(str(item[row]) for item in found))
     rows = [each for each in only or rows if each in rows]
@@ -160,8 +164,6 @@ def table(evidence: Evidence, body: str) -> str:
     title = str(options.get("title", ""))
     if options.get("bare") and form == "bytes":
         raise FigureError("bytes have a unit of their own in each cell: not bare")
-    if "best" in options and not options.get("only"):
-        raise FigureError("with best it needs the option 'only': of whom")
     rows, columns = options["rows"], options["columns"]
     try:
         found = grid(evidence, options, rows, columns, options["value"])
@@ -220,14 +222,13 @@ def heatmap(evidence: Evidence, style: Style, body: str) -> str:
     Raises FigureError.
     """
     options = parse(body, HEAT, "record", "rows", "columns", "value", "title")
-    keys = rows, columns, value = [options[k] for k in ("rows", "columns", "value")]
+    rows, columns, value = (options[key] for key in ("rows", "columns", "value"))
     form = unit(value, str(options.get("format", "")))
     if not (options.get("only") and options.get("against")):
         raise FigureError("it needs the options 'only' and 'against': the kernels")
-    options["best"] = "kernel"
     try:
-        ours = grid(evidence, options, *keys)
-        theirs = grid(evidence, options | {"only": options["against"]}, *keys)
+        ours = grid(evidence, options, rows, columns, value, options["only"])
+        theirs = grid(evidence, options, rows, columns, value, options["against"])
     except NotYet:
         return absent(options["title"])
     head = "".join(f'<th scope="col">{number(c)}</th>' for c in ours.columns)
@@ -288,12 +289,7 @@ def _table(found: Grid, rows: str, columns: str, form: str, title: str) -> str:
 def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
     if key not in found.values:
         return "<td>not measured</td>"
-    shown = escape(render(found.values[key], form))
-    if key in found.names:
-        name = found.names[key]
-        mark = " (stale)" if name in found.stale else ""
-        shown = f"<code>{escape(short(name))}</code>{mark} {shown}"
-    return f"<td>{shown}</td>"
+    return f"<td>{escape(render(found.values[key], form))}</td>"
 
 
 def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:

@@ -91,8 +91,8 @@ def _draw(tracks: list[Track], layout: Layout, label: str) -> str:
     heights = [HEAD + BAR * track.lanes for track in tracks]
     bottom = sum(heights) + 8
     layout = replace(layout, bottom=bottom, height=bottom + BELOW)
-    end = math.ceil(max(track.end for track in tracks))
-    columns = [*(int(tick) for tick in round_ticks(end) if tick < end), end]
+    last = math.ceil(max(track.end for track in tracks))
+    columns = [*(int(tick) for tick in round_ticks(last) if tick < last), last]
     frame = Frame(layout, SCALES["linear"], SCALES["linear"], columns, [])
     drawn = list(axis(frame, WORDS))
     for n, track in enumerate(tracks):
