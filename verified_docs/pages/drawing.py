@@ -178,7 +178,7 @@ def _scale(axis: str, name: str, values: Iterable[Any]) -> Callable[[float], flo
 def _y_axis(plot: Plot, frame: Frame) -> Iterator[str]:
     """What the axis is, and a line with its number for each tick."""
     layout = frame.layout
-    yield f'<text class="plot-words" x="0" y="14">{escape(plot.y_words)}</text>'
+    yield f'<text class="plot-words" x="0" y="18">{escape(plot.y_words)}</text>'
     for tick in frame.ticks:
         y, text = frame.y(tick), ZEROS.sub("", plot.text(tick))
         yield (
