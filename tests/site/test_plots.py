@@ -19,7 +19,8 @@ TEXTS = """() => [...document.querySelectorAll("figure.plot > svg, figure.heat")
         const { left, top, right, bottom } = text.getBoundingClientRect()
         const scale = text.ownerSVGElement?.getScreenCTM().a ?? 1
         const size = parseFloat(getComputedStyle(text).fontSize) * scale
-        return { text: text.textContent, left, top, right, bottom, size }
+        const inside = right <= picture.getBoundingClientRect().right + 1
+        return { text: text.textContent, left, top, right, bottom, size, inside }
     }))"""
 # How often something has moved since a time, as a browser counts it.
 SHIFTS = """start => new Promise(done => {
@@ -103,11 +104,12 @@ def test_a_finger_shows_the_values_of_a_column(page: Page, address: str) -> None
 def test_texts_of_pictures_are_large_enough_and_apart(visit: Visit) -> None:
     if visit.page.locator("figure.plot, figure.heat").count() == 0:
         pytest.skip("no plot")
-    small, over = [], []
+    small, cut, over = [], [], []
     for width in WIDTHS:
         visit.page.set_viewport_size(DESKTOP | {"width": width})
         for picture in visit.page.evaluate(TEXTS):
             small += [(width, each) for each in picture if each["size"] < SMALLEST]
+            cut += [(width, each) for each in picture if not each["inside"]]
             over += [
                 (width, one["text"], other["text"])
                 for one, other in combinations(picture, 2)
@@ -115,6 +117,7 @@ def test_texts_of_pictures_are_large_enough_and_apart(visit: Visit) -> None:
             ]
     visit.page.set_viewport_size(DESKTOP)
     assert small == []
+    assert cut == []
     assert over == []
 
 
