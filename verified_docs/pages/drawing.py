@@ -61,7 +61,7 @@ class Layout:
 
 
 WIDE = Layout("wide", 800, 400, 56, 585, 48, 344, row=20, below=0)
-NARROW = Layout("narrow", 328, 384, 38, 192, 54, 332, row=31, below=14)
+NARROW = Layout("narrow", 328, 384, 38, 182, 54, 332, row=31, below=14)
 
 
 @dataclass(frozen=True)
