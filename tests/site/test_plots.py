@@ -19,7 +19,8 @@ TEXTS = """() => [...document.querySelectorAll("figure.plot > svg, figure.heat")
         const { left, top, right, bottom } = text.getBoundingClientRect()
         const scale = text.ownerSVGElement?.getScreenCTM().a ?? 1
         const size = parseFloat(getComputedStyle(text).fontSize) * scale
-        const inside = right <= picture.getBoundingClientRect().right + 1
+        const frame = picture.getBoundingClientRect()
+        const inside = frame.left - 1 <= left && right <= frame.right + 1
         return { text: text.textContent, left, top, right, bottom, size, inside }
     }))"""
 # How often something has moved since a time, as a browser counts it.

@@ -17,6 +17,7 @@ from verified_docs.pages.figures import FigureError, render
 
 MARGIN = 14  # between the frame and the first and last column
 ZEROS = re.compile(r"\.0+(?!\d)")  # of a round number
+STALE = '<tspan class="plot-stale" dx="6">(stale)</tspan>'
 CHARACTER = 8  # the width of a digit
 MARKERS = {
     "circle": "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",
@@ -61,7 +62,7 @@ class Layout:
 
 
 WIDE = Layout("wide", 800, 400, 56, 585, 48, 344, row=20, below=0)
-NARROW = Layout("narrow", 328, 384, 38, 182, 54, 332, row=31, below=14)
+NARROW = Layout("narrow", 328, 384, 46, 182, 54, 332, row=31, below=14)
 
 
 @dataclass(frozen=True)
@@ -241,12 +242,11 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _label(layout: Layout, place: float, name: str, stale: bool = False) -> str:
-    x = layout.right + 34
-    mark = ""
-    if stale:
-        at = f'x="{x + 44}" dy="{layout.below}"' if layout.below else 'dx="6"'
-        mark = f'<tspan class="plot-stale" {at}>(stale)</tspan>'
-    return f'<text x="{x}" y="{place + 4:.1f}">{escape(name)}{mark}</text>'
+    x, y = layout.right + 34, place + 4
+    shown = f'<text x="{x}" y="{y:.1f}">{escape(name)}'
+    if stale and layout.below:  # It stands beside the value, for want of room.
+        shown += f'</text><text x="{x + 44}" y="{y + layout.below:.1f}">'
+    return shown + (STALE if stale else "") + "</text>"
 
 
 def _levels(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str]:
