@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from verified_docs.pages.plots import COLOURS
+
 CSS = Path(__file__).parents[2] / "docs/assets/stylesheets/colours.css"
 SCHEMES = {
     match[1]: dict(re.findall(r"(--[\w-]+):\s*(#[0-9a-f]{6})\b", match[2]))
@@ -18,7 +20,7 @@ BACKGROUNDS = {
     r"--md-code-(fg|hl-\w+)-color|--t-\w+": PAGE + LINES,
     r"--md-default-fg-color(--light)?|--good|--caution|--bad|--quiet": PAGE,
     r"--md-typeset-a-color|--md-accent-fg-color": PAGE,
-    r"--series-\d": PAGE[:1],
+    r"--series-\d+": PAGE[:1],
     r"--md-primary-bg-color(--light)?": ["--md-primary-fg-color"],
     r"--md-footer-fg-color--light(er)?": [
         "--md-footer-bg-color",
@@ -47,6 +49,8 @@ def test_the_measure_of_contrast():
 
 def test_both_schemes_have_the_same_colours():
     assert set(SCHEMES) == {"default", "slate"}
+    series = [name for name in SCHEMES["slate"] if name.startswith("--series-")]
+    assert len(series) == COLOURS
     assert SCHEMES["default"].keys() == SCHEMES["slate"].keys()
 
 

@@ -2,11 +2,14 @@
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.machinery.repository import Repository
-from verified_docs.pages import drawing, plots
+from verified_docs.pages import drawing, plots, timeline
 from verified_docs.pages.figures import FigureError
 
 PLOT = """\
@@ -15,10 +18,9 @@ title: Speed & <size>
 x: cols
 x_scale: log2
 y: fraction_of_copy
-y_label: fraction of the copy
 series: kernel
 where: {dtype: float32}
-ceiling: {value: 1, label: copy}
+levels: {copy: 1, half: 1/2}
 """
 TABLE = """\
 record: softmax
@@ -28,7 +30,31 @@ value: fraction_of_copy
 format: percent
 where: {dtype: float32}
 """
-BEST = TABLE + "best: kernel\nonly: [softmax/online.py, softmax/three_pass.py]\n"
+HEAT = """\
+record: softmax
+title: Ours & <theirs>
+rows: cols
+columns: batch
+value: bytes_per_second
+format: TB/s
+where: {dtype: float32}
+only: [softmax/online.py, softmax/three_pass.py]
+against: [torch.softmax, elsewhere]
+"""
+STYLE = plots.Style(
+    kernels={
+        "softmax/online.py": (2, "diamond"),
+        "torch.softmax": (6, "plus"),
+        "elsewhere": (6, "bar"),
+    },
+    axes={
+        "cols": "columns of a row",
+        "batch": "batch",
+        "fraction_of_copy": "share of a copy",
+        "bytes": "memory",
+        "bytes_per_second": "TB/s of memory",
+    },
+)
 KERNELS = {
     "softmax/online.py": {128: 0.5, 1024: 0.75, 1048576: 1.0},
     "torch.softmax": {128: 0.25, 1024: 0.5},
@@ -55,9 +81,14 @@ def recorded(repository: Repository) -> None:
     repository.measure(MEASUREMENTS)
 
 
-def plot(repository: Repository, body: str = PLOT) -> ET.Element:
-    """The figure as a tree: it is well-formed."""
-    return ET.fromstring(plots.plot(repository.evidence(), body, "plot-1-"))
+def plot(repository: Repository, body: str = PLOT, layout: str = "wide") -> ET.Element:
+    """The figure as a tree, with one of its two layouts: it is well-formed."""
+    figure = ET.fromstring(plots.plot(repository.evidence(), STYLE, body))
+    (other,) = (
+        svg for svg in figure.findall("svg") if svg.get("class") != f"plot-{layout}"
+    )
+    figure.remove(other)
+    return figure
 
 
 def table(repository: Repository, body: str = TABLE) -> list[list[str]]:
@@ -72,53 +103,140 @@ def points(line: ET.Element) -> list[tuple[float, float]]:
 
 
 def ticks(figure: ET.Element) -> list[str]:
-    return [text.text for text in figure.findall(".//svg/text[@text-anchor='end']")]
+    """The numbers of the y axis, which stand left of it."""
+    texts = figure.findall("svg/g[@aria-hidden]/text[@text-anchor='end']")
+    return [text.text for text in texts if float(text.get("x")) < drawing.WIDE.left]
+
+
+def labels(figure: ET.Element) -> dict[str, float]:
+    """How high the label of each line stands."""
+    layouts = {"plot-wide": drawing.WIDE, "plot-narrow": drawing.NARROW}
+    x = str(layouts[figure.find("svg").get("class")].right + 34)
+    texts = [t for t in figure.findall("svg/g[@aria-hidden]/text") if t.get("x") == x]
+    # Below it, the value of a level may stand.
+    return {t.text: float(t.get("y")) for t in texts if not t.text[0].isdigit()}
+
+
+def columns(figure: ET.Element) -> list[ET.Element]:
+    return figure.findall("svg/g[@class='plot-column']")
 
 
 def test_lines_are_where_the_numbers_are(repository):
     figure = plot(repository)
-    first, second = map(points, figure.findall(".//svg/g/path[@class='plot-line']"))
-    ((_, top),) = points(figure.find(".//path[@class='plot-ceiling']"))
+    first, second = map(points, figure.findall(".//path[@class='plot-line']"))
+    ((_, top), *_), ((_, half), *_) = map(
+        points, figure.findall(".//path[@class='plot-level']")
+    )
     # 128, 1024 and 1048576 are 2 to the 7, 10 and 20: 3 and 10 steps apart.
     (x0, y0), (x1, y1), (x2, y2) = first
     assert (x2 - x0) / (x1 - x0) == pytest.approx(13 / 3, rel=1e-3)
-    assert y2 == top
-    up = (drawing.BOTTOM - y0) / (drawing.BOTTOM - top)
+    assert (y0, y2) == (half, top)
+    up = (drawing.WIDE.bottom - y0) / (drawing.WIDE.bottom - top)
     assert up == pytest.approx(0.5, abs=1e-3)
     assert [x for x, _ in second] == [x0, x1]
     assert second[1][1] == y0
     assert y1 < y0
 
 
-@pytest.mark.parametrize(
-    ("fraction", "anchor"), [(lambda f: f, "start"), (lambda f: 1.25 - f, "end")]
+@pytest.mark.parametrize("layout", ["wide", "narrow"])
+def test_each_line_has_its_label_at_its_end(repository, layout):
+    figure = plot(repository, layout=layout)
+    found = labels(figure)
+    assert list(found) == ["copy", "half", "online", "torch.softmax"]
+    assert found["copy"] < found["half"]
+    for line in figure.findall(".//path[@class='plot-line']/.."):
+        end = points(line.find("path[@class='plot-line']"))[-1]
+        leader = line.find("path[@class='plot-leader']").get("d")
+        assert leader.startswith(f"M{end[0]:.1f},{end[1]:.1f}H")
+        # Where it leads stand the marker of the line and its name.
+        place = float(leader.rpartition(",")[2])
+        marks = line.findall("path[@class='plot-mark']")
+        assert marks[-1].get("transform").endswith(f",{place:.1f})")
+        assert place + 4 in found.values()
+
+
+@given(
+    st.lists(st.floats(0, 300), min_size=1, max_size=12),
+    st.floats(5, 30),
 )
-def test_the_label_of_the_ceiling_is_where_the_lines_are_not(
-    repository, fraction, anchor
-):
-    repository.measure(measured(fraction_of_copy=fraction))
-    label = plot(repository).find(".//svg[@role='img']/text[.='copy']")
-    assert label.get("text-anchor") == anchor
+def test_labels_are_spread(wanted, gap):
+    wanted.sort()
+    places = drawing.spread(wanted, gap, 0, 300)
+    apart = [below - above for above, below in pairwise(places)]
+    assert all(each >= gap - 1e-6 for each in apart)
+    assert places[0] >= 0
+    if (len(wanted) - 1) * gap <= 300:
+        assert places[-1] <= 300 + 1e-6
+    if all(below - above >= gap for above, below in pairwise(wanted)):
+        assert places == pytest.approx(wanted)
 
 
-def test_a_plot_is_named_described_and_told_in_a_table(repository):
+def test_labels_that_are_too_close_move_as_little_as_can_be():
+    assert drawing.spread([100, 100, 200], 20, 0, 300) == [90, 110, 200]
+    assert drawing.spread([0, 0, 10], 20, 0, 300) == [0, 20, 40]
+    assert drawing.spread([290, 300], 20, 0, 300) == [280, 300]
+
+
+@pytest.mark.parametrize("layout", ["wide", "narrow"])
+def test_a_column_says_and_shows_its_values_beside_the_labels(repository, layout):
+    figure = plot(repository, layout=layout)
+    first, second, last = columns(figure)
+    assert {each.get("tabindex") for each in (first, second, last)} == {"0"}
+    assert [each.get("aria-label") for each in (first, last)] == [
+        "columns of a row 128: online 50\u00a0%, torch.softmax 25\u00a0%",
+        "columns of a row 1,048,576: online 100\u00a0%",
+    ]
+    shown = {t.text: float(t.get("y")) for t in second.findall("text/tspan")}
+    assert list(shown) == ["at 1,024", "75\u00a0%", "50\u00a0%"]
+    below = drawing.NARROW.below if layout == "narrow" else 0
+    at = labels(figure)
+    assert shown["75\u00a0%"] == pytest.approx(at["online"] + below)
+    assert shown["50\u00a0%"] == pytest.approx(at["torch.softmax"] + below)
+    # Wherever the pointer is in the frame, it is over one column.
+    areas = [each.find("rect") for each in (first, second, last)]
+    edges = [float(area.get("x")) for area in areas]
+    ends = [e + float(a.get("width")) for e, a in zip(edges, areas, strict=True)]
+    assert ends[:-1] == pytest.approx(edges[1:], abs=0.2)
+
+
+def test_a_plot_is_named_and_told_in_a_table(repository):
     figure = plot(repository)
-    svg = figure.find(".//svg[@role='img']")
-    named = [svg.find(f"*[@id='{n}']") for n in svg.get("aria-labelledby").split()]
-    assert [each.tag for each in named] == ["title", "desc"]
-    legend = ["".join(item.itertext()) for item in figure.findall("ul/li")]
-    assert legend == list(KERNELS)
+    words = "Speed & <size>: share of a copy by columns of a row"
+    assert figure.find("svg").get("aria-label") == words
     cells = ["".join(cell.itertext()) for cell in figure.findall(".//details//td")]
     assert cells == [*PERCENT, "not measured"]
     assert "".join(figure.find("figcaption").itertext()) == "Speed & <size>"
-    marks = figure.findall(".//ul//path[@class='plot-mark']")
-    assert len({path.get("d") for path in marks}) == 2
+
+
+def test_a_kernel_looks_alike_in_every_plot(repository):
+    def looks(figure: ET.Element) -> set[tuple[str, str]]:
+        return {
+            (line.get("class"), mark.get("d"))
+            for line in figure.findall(".//path[@class='plot-line']/..")
+            for mark in line.findall("path[@class='plot-mark']")
+        }
+
+    both = {
+        ("series-2", drawing.MARKERS["diamond"]),
+        ("series-6 library", drawing.MARKERS["plus"]),
+    }
+    assert looks(plot(repository)) == both
+    assert looks(plot(repository, PLOT + "only: [torch.softmax]\n")) < both
+
+
+def test_lines_that_are_no_kernels_are_named_by_their_key(repository):
+    body = PLOT.replace("series: kernel", "series: dtype")
+    body = body.replace("{dtype: float32}", "{kernel: torch.softmax}")
+    assert list(labels(plot(repository, body)))[2:] == [
+        "dtype float32",
+        "dtype bfloat16",
+    ]
 
 
 def test_only_picks_and_orders(repository):
     body = PLOT + "only: [torch.softmax, softmax/online.py]\n"
-    legend = plot(repository, body).findall("ul/li")
-    assert ["".join(item.itertext()) for item in legend] == list(reversed(KERNELS))
+    rows = plot(repository, body).findall(".//tbody/tr/th")
+    assert ["".join(row.itertext()) for row in rows] == list(reversed(KERNELS))
 
 
 def test_a_changed_file_makes_its_line_stale(repository):
@@ -126,24 +244,27 @@ def test_a_changed_file_makes_its_line_stale(repository):
     text = "".join(plot(repository).itertext())
     assert "softmax/online.py (stale)" in text
     assert "torch.softmax (stale)" not in text
+    for layout in ("wide", "narrow"):
+        marks = plot(repository, layout=layout).findall(".//tspan[@class='plot-stale']")
+        assert [mark.text for mark in marks] == ["(stale)"]
 
 
 def test_a_logarithmic_y_axis(repository):
     found = [
-        {"kernel": "k", "dtype": "float32", "cols": cols, "bytes": size}
+        {"kernel": "elsewhere", "dtype": "float32", "cols": cols, "bytes": size}
         for cols, size in ((128, 2e3), (1024, 2e5), (8192, 2e7))
     ]
     repository.measure(found)
-    body = PLOT.replace("fraction_of_copy", "bytes").partition("ceiling")[0]
+    body = PLOT.replace("fraction_of_copy", "bytes").partition("levels")[0]
     figure = plot(repository, f"{body}y_scale: log10\nformat: bytes\n")
-    (x0, y0), (x1, y1), (x2, y2) = points(figure.find(".//svg/g/path"))
+    (x0, y0), (x1, y1), (x2, y2) = points(figure.find(".//path[@class='plot-line']"))
     assert y0 - y1 == pytest.approx(y1 - y2, abs=0.2)
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
     assert [tick.replace("\u00a0", " ") for tick in ticks(figure)] == [
-        f"{n} {unit}" for unit in ("kB", "MB") for n in ("1.00", "10.0", "100")
+        f"{n} {unit}" for unit in ("kB", "MB") for n in (1, 10, 100)
     ]
     # From 1 kB to 100 MB in five steps: 20 MB is 4.3 steps up.
-    up = (drawing.BOTTOM - y2) / (drawing.BOTTOM - drawing.TOP)
+    up = (drawing.WIDE.bottom - y2) / (drawing.WIDE.bottom - drawing.WIDE.top)
     assert up == pytest.approx(4.301 / 5, abs=1e-3)
 
 
@@ -160,18 +281,18 @@ def test_powers_enclose_the_values(scale, values, ticks):
     assert drawing._powers(scale, values) == ticks
 
 
-def test_ticks_up_to_a_measured_ceiling_leave_out_the_unit_of_the_axis(repository):
-    repository.measure(measured(bytes_per_second=lambda f: f))
-    body = PLOT.replace("{value: 1,", "{value: /ceilings/copy,")
-    body = body.replace("y: fraction_of_copy", "y: bytes_per_second")
-    body = body.replace("y_label: fraction of the copy", "y_label: TB/s\nformat: TB/s")
-    found = ticks(plot(repository, body))
-    assert found == ["0", "1.00", "2.00", "3.00", "4.00", "5.00"]
+def test_ticks_up_to_a_measured_level_leave_out_the_unit_of_the_axis(repository):
+    repository.measure(measured(bytes_per_second=lambda f: f * 1e12))
+    body = PLOT.replace("copy: 1,", "copy: /ceilings/copy,").replace("half: 1/2", "")
+    body = body.replace("fraction_of_copy", "bytes_per_second") + "format: TB/s\n"
+    figure = plot(repository, body)
+    assert ticks(figure) == ["0", "1", "2", "3", "4", "5"]
+    assert "online 0.500\u00a0TB/s" in columns(figure)[0].get("aria-label")
 
 
 def test_one_size_makes_a_plot(repository):
     repository.measure(MEASUREMENTS[:1])
-    assert plot(repository).find(".//g/path[@class='plot-mark']") is not None
+    assert plot(repository).find(".//path[@class='plot-mark']") is not None
 
 
 def test_a_table(repository):
@@ -193,20 +314,6 @@ def test_a_table_without_units(repository):
         table(repository, body + "bare: true\n")
 
 
-def test_the_best_of_several(repository):
-    more = [
-        MEASUREMENTS[0] | {"kernel": kernel, "fraction_of_copy": fraction}
-        for kernel, fraction in (("softmax/three_pass.py", 0.6), ("elsewhere", 0.9))
-    ]
-    repository.measure(MEASUREMENTS + more)
-    body = BEST.replace("rows: kernel", "rows: dtype")
-    shown = ["float32", "three_pass 60\u00a0%", "online 75\u00a0%", "online 100\u00a0%"]
-    assert table(repository, body)[1] == shown
-    repository.edit("snippets/softmax/three_pass.py", "Three", "3")
-    shown[1] = "three_pass (stale) 60\u00a0%"
-    assert table(repository, body)[1] == shown
-
-
 def test_a_record_may_have_further_lists_of_measurements(repository):
     repository.measure(MEASUREMENTS, backward=measured(fraction_of_copy=lambda _: 0.25))
     cells = [row[1:] for row in table(repository, TABLE + "part: backward\n")[1:]]
@@ -216,7 +323,11 @@ def test_a_record_may_have_further_lists_of_measurements(repository):
 def test_nothing_measured_is_said(repository):
     (repository.root / "records/nvidia-h200/softmax.json").unlink()
     evidence = repository.evidence()
-    for shown in (plots.plot(evidence, PLOT, "p"), plots.table(evidence, TABLE)):
+    for shown in (
+        plots.plot(evidence, STYLE, PLOT),
+        plots.table(evidence, TABLE),
+        plots.heatmap(evidence, STYLE, HEAT),
+    ):
         assert '<span class="unmeasured">not yet measured</span>' in shown
 
 
@@ -225,26 +336,175 @@ def test_nothing_measured_is_said(repository):
     [
         (PLOT, PLOT, "- softmax", "its body is a YAML mapping"),
         (PLOT, "title: Speed", "title: [Speed", "its body is not YAML"),
-        (PLOT, "y_label:", "ylabel:", "there is no option 'ylabel'"),
+        (PLOT, "levels:", "level:", "there is no option 'level'"),
         (PLOT, "x: cols\n", "", "it needs the option 'x'"),
         (PLOT, "x: cols", "x: clos", "no measurement has 'clos'"),
         (PLOT, "log2", "log3", "'log3' is no scale"),
         (PLOT, "y: frac", "y_scale: log3\ny: frac", "'log3' is no scale"),
         (PLOT, "where: {dtype: float32}\n", "", "several measurements"),
-        (PLOT, "{value: 1, label: copy}", "1", "ceiling is written"),
-        (PLOT, "{value: 1,", "{value: /ceilings/none,", "nothing at '/ceil"),
-        (PLOT, "y_label", "format: parsec\ny_label", "'parsec' is no format"),
+        (PLOT, "{copy: 1, half: 1/2}", "1", "levels are written"),
+        (PLOT, "1/2", "a half", "the level half: 'a half' is no number"),
+        (PLOT, "copy: 1", "copy: /ceilings/none", "nothing at '/ceil"),
+        (PLOT, "x: cols", "format: parsec\nx: cols", "'parsec' is no format"),
+        (PLOT, "x: cols", "x: fresh", "'fresh' has no words in mkdocs.yml"),
+        (PLOT, "{dtype: float32}", "{dtype: new}", "'new' has no colour in mkdocs.yml"),
+        (PLOT, "{dtype: float32}", "{dtype: twice}", "two of its series have one co"),
+        (HEAT, "against:", "# against:", "it needs the options 'only' and 'against'"),
+        (HEAT, "rows: cols", "rows: clos", "no measurement has 'clos'"),
+        (HEAT, "[torch.softmax, e", "[nobody, e", "there is no kernel 'nobody'"),
         (PLOT, "where: {dtype: float32}", "part: p", "'p' is no list of measurements"),
-        (TABLE, "where", "best: kernel\nwhere", "with best it needs the option 'only'"),
-        (BEST, "best: kernel", "best: kernle", "no measurement has 'kernle'"),
-        (BEST, "softmax/online.py", "nobody", "there is no kernel 'nobody'"),
+        (TABLE, "where", "best: kernel\nwhere", "there is no option 'best'"),
     ],
 )
 def test_faults(repository, body, old, new, reason):
+    more = [
+        {"kernel": kernel, "dtype": dtype, "cols": 128, "fraction_of_copy": 1.0}
+        for kernel, dtype in (
+            ("new", "new"),
+            ("torch.softmax", "twice"),
+            ("elsewhere", "twice"),
+        )
+    ]
+    found = measured(bytes_per_second=float, fresh=float, batch=lambda _: 1)
+    repository.measure(found + more)
     changed = body.replace(old, new, 1)
     assert changed != body
+    fences = {PLOT: plot, HEAT: heatmap}
     with pytest.raises(FigureError, match=re.escape(reason)):
-        (plot if body == PLOT else table)(repository, changed)
+        fences.get(body, table)(repository, changed)
+
+
+def heatmap(repository: Repository, body: str = HEAT) -> ET.Element:
+    shown = plots.heatmap(repository.evidence(), STYLE, body)
+    return ET.fromstring(shown.replace("<wbr>", ""))
+
+
+SPEEDS = {  # of a shape of 128 and of 1024 columns, in TB/s
+    "softmax/online.py": (1.0, 1.8),
+    "softmax/three_pass.py": (1.2, 0.5),
+    "torch.softmax": (1.6, 1.5),
+    "elsewhere": (0.1, 0.2),
+    "nobody": (9.0, 9.0),
+}
+
+
+def measure_speeds(repository: Repository) -> None:
+    repository.measure(
+        [
+            {
+                "kernel": kernel,
+                "dtype": "float32",
+                "cols": cols,
+                "batch": 4,
+                "bytes_per_second": speed * 1e12,
+            }
+            for kernel, speeds in SPEEDS.items()
+            for cols, speed in zip((128, 1024), speeds, strict=True)
+        ]
+    )
+
+
+def test_a_heat_map_shows_who_is_ahead_and_by_how_much(repository):
+    measure_speeds(repository)
+    figure = heatmap(repository)
+    cells = figure.findall(".//tbody/tr/td")
+    assert [[part.text for part in cell] for cell in cells] == [
+        ["75\u00a0%", "three_pass 1.20", "torch.softmax 1.60"],
+        ["120\u00a0%", "online 1.80", "torch.softmax 1.50"],
+    ]
+    shades = [cell.get("class") for cell in cells]
+    key = {item.get("class"): item.text for item in figure.findall("ul/li")}
+    assert [key[shade] for shade in shades] == ["70 to 80", "faster"]
+    heads = ["".join(head.itertext()) for head in figure.iter("th")]
+    assert heads == ["batch", "columns of a row", "4", "128", "1,024"]
+    assert figure.find("table/caption").text == "Ours & <theirs>"
+
+
+def test_a_changed_file_makes_its_cell_stale(repository):
+    measure_speeds(repository)
+    repository.edit("snippets/softmax/online.py", "Online", "On line")
+    found = [part.text for part in heatmap(repository).findall(".//td/span")]
+    assert [text for text in found if "stale" in text] == ["online (stale) 1.80"]
+
+
+TIMELINE = """\
+record: softmax
+title: One & two
+where: {seq: 64}
+"""
+LAUNCHES = {  # begin and end of each program, in microseconds
+    "one at a time": [(0, 10), (10, 20), (21, 40)],
+    "two at a time": [(0, 8), (0, 9), (8, 17), (9, 20)],
+}
+
+
+def measure_launches(repository: Repository) -> None:
+    launches = [
+        {
+            "kernel": kernel,
+            "of": "softmax/online.py",
+            "seq": 64,
+            "programs": [
+                {
+                    "head": 3,
+                    "block": n,
+                    "begin_seconds": begin / 1e6,
+                    "end_seconds": end / 1e6,
+                }
+                for n, (begin, end) in enumerate(times)
+            ],
+        }
+        for kernel, times in LAUNCHES.items()
+    ]
+    repository.measure(MEASUREMENTS, timeline=launches)
+
+
+def spans(repository: Repository, body: str = TIMELINE) -> ET.Element:
+    return ET.fromstring(timeline.render(repository.evidence(), body))
+
+
+def test_a_time_line_has_a_bar_for_each_program(repository):
+    measure_launches(repository)
+    figure = spans(repository)
+    for svg in figure.findall("svg"):
+        bars = [
+            tuple(float(bar.get(key)) for key in ("x", "y", "width"))
+            for bar in svg.findall("rect")
+        ]
+        x0 = bars[0][0]
+        unit = (bars[2][0] - x0) / 21  # the third program began after 21 microseconds
+        times = [time for launch in LAUNCHES.values() for time in launch]
+        for (x, _, width), (begin, end) in zip(bars, times, strict=True):
+            assert x == pytest.approx(x0 + begin * unit, abs=0.2)
+            assert width == pytest.approx((end - begin) * unit - 1, abs=0.2)
+        lanes = [y for _, y, _ in bars]
+        assert len(set(lanes[:3])) == 1
+        assert (lanes[3], lanes[4]) == (lanes[5], lanes[6])
+        assert lanes[3] < lanes[4]
+    words = (
+        "one at a time: 1 at a time: 3 programs in 40.0\u00a0µs, each took 13.0\u00a0µs"
+    )
+    assert words in figure.find("svg").get("aria-label")
+    rows = figure.findall(".//tbody/tr")
+    assert ["".join(cell.itertext()) for cell in rows[-1]] == [
+        "two at a time", "3", "3", "9.0", "20.0",
+    ]  # fmt: skip
+
+
+def test_a_time_line_may_be_stale_misspelt_or_still_to_come(repository):
+    measure_launches(repository)
+    with pytest.raises(FigureError, match="has no measurement with seq=65"):
+        spans(repository, TIMELINE.replace("64", "65"))
+    repository.edit("snippets/softmax/online.py", "Online", "On line")
+    assert "one at a time (stale)" in "".join(spans(repository).itertext())
+    (repository.root / "records/nvidia-h200/softmax.json").unlink()
+    assert "not yet measured" in "".join(spans(repository).itertext())
+
+
+def test_colours_and_markers_are_known_ones():
+    for mark in ((0, "plus"), (13, "plus"), (1, "star")):
+        with pytest.raises(ValueError, match="plots: k: a colour from 1 to 12"):
+            plots.Style({"k": mark}, {})
 
 
 def test_what_has_no_place_in_a_plot(repository):

@@ -13,7 +13,15 @@ from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.sections import Section
 from verified_docs.code.snippets import Snippet
-from verified_docs.pages import badges, diagrams, ladder, notebook, plots, replays
+from verified_docs.pages import (
+    badges,
+    diagrams,
+    ladder,
+    notebook,
+    plots,
+    replays,
+    timeline,
+)
 from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
 
@@ -181,7 +189,17 @@ def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def plot(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A line plot of a benchmark's record."""
-    return plots.plot(site.evidence, body, site.unique("plot"))
+    return plots.plot(site.evidence, site.style, body)
+
+
+def heatmap(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """Two groups of kernels of a benchmark's record, shape by shape."""
+    return plots.heatmap(site.evidence, site.style, body)
+
+
+def spans(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """When programs ran, as a clock inside the kernels measured it."""
+    return timeline.render(site.evidence, body)
 
 
 def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -245,6 +263,8 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "shift": (shift, ()),
     "roofline": (roofline, ("bandwidth", "fp32", "bf16", "source")),
     "plot": (plot, ()),
+    "heatmap": (heatmap, ()),
+    "timeline": (spans, ()),
     "measurements": (measurements, ()),
     "verification": (verification, ()),
     "confirm": (confirm, ()),
@@ -253,7 +273,8 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "console": (console, ()),
 }
 # Those that have a body; of the others it is computed.
-WRITTEN = {"python", "notebook", "svg", "replay", "plot", "measurements", "console"}
+WRITTEN = {"python", "notebook", "svg", "replay", "console"}
+WRITTEN |= {"plot", "heatmap", "timeline", "measurements"}
 
 
 def render(site: Site, language: str, body: str, options: Mapping[str, str]) -> str:

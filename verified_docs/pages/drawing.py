@@ -1,32 +1,68 @@
-"""The SVG of a line plot: axes, ceiling and lines. Its classes are in figures.css."""
+"""The SVG of a line plot, once wide and once for a phone.
 
+Its classes are in figures.css. Each line has its label at its end. A column of points
+shows its values beside the labels while it is pointed at, tapped or focused, and the
+last one does at rest: that is done by the stylesheet, because all values are drawn.
+"""
+
+import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 from verified_docs.pages.figures import FigureError, render
 
-WIDTH, HEIGHT = 640, 400
-LEFT, RIGHT, TOP, BOTTOM = 72, 610, 44, 340
-MARGIN = 16  # between the frame and the first and last column
+MARGIN = 14  # between the frame and the first and last column
+ZEROS = re.compile(r"\.0+(?!\d)")  # of a round number
+STALE = '<tspan class="plot-stale" dx="6">(stale)</tspan>'
 CHARACTER = 8  # the width of a digit
-MARKERS = (
-    "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",
-    "M-4.5,-4.5h9v9h-9z",
-    "M0,-6L5.5,4.5h-11z",
-    "M0,-6.5L5.5,0L0,6.5L-5.5,0z",
-    "M0,6L5.5,-4.5h-11z",
-    "M-5,-5L5,5M-5,5L5,-5",
-    "M-6,0H6M0,-6V6",
-    "M-6,-3h12v6h-12z",
-)
+MARKERS = {
+    "circle": "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",
+    "square": "M-4.5,-4.5h9v9h-9z",
+    "triangle": "M0,-6L5.5,4.5h-11z",
+    "diamond": "M0,-6.5L5.5,0L0,6.5L-5.5,0z",
+    "wedge": "M0,6L5.5,-4.5h-11z",
+    "cross": "M-5,-5L5,5M-5,5L5,-5",
+    "plus": "M-6,0H6M0,-6V6",
+    "bar": "M-6,-3h12v6h-12z",
+}
 SCALES: dict[str, Callable[[float], float]] = {
     "linear": lambda value: value,
     "log2": math.log2,
     "log10": math.log10,
 }
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the parts of a drawing are, in its own pixels: the frame, then the labels.
+
+    `row` is the height of a label, `below` how far its value stands below its name.
+    """
+
+    name: str
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+    row: int
+    below: int
+
+    def svg(self, label: str, drawn: str, role: str) -> str:
+        """The element around a drawing: a group if its parts take the focus, or img."""
+        return (
+            f'<svg class="plot-{self.name}" viewBox="0 0 {self.width} {self.height}" '
+            f'role="{role}" aria-label="{escape(label)}">{drawn}</svg>'
+        )
+
+
+WIDE = Layout("wide", 800, 400, 56, 585, 48, 344, row=20, below=0)
+NARROW = Layout("narrow", 328, 384, 46, 182, 54, 332, row=31, below=14)
 
 
 @dataclass(frozen=True)
@@ -46,9 +82,41 @@ class Grid:
 
 
 @dataclass(frozen=True)
+class Line:
+    """A line of the plot, from point to point, or level at a value to compare with."""
+
+    name: str
+    classes: str
+    marker: str
+    values: dict[Any, float]
+    stale: bool = False
+
+
+@dataclass(frozen=True)
+class Plot:
+    """What is drawn, and what the axes are called and how their values are shown."""
+
+    lines: list[Line]
+    levels: dict[str, float]
+    columns: list[Any]
+    x_scale: str
+    y_scale: str
+    x_words: str
+    y_words: str
+    form: str
+
+    def text(self, value: float) -> str:
+        """A value without the unit that the axis has in its words."""
+        shown = render(value, self.form)
+        number, _, unit = shown.partition("\u00a0")
+        return number if unit and unit in self.y_words.split() else shown
+
+
+@dataclass(frozen=True)
 class Frame:
     """Where numbers are on the drawing: `columns` across, `ticks` upwards."""
 
+    layout: Layout
     x_scale: Callable[[float], float]
     y_scale: Callable[[float], float]
     columns: list[Any]
@@ -57,34 +125,41 @@ class Frame:
     def x(self, value: float) -> float:
         """The horizontal position; a single column is in the middle."""
         low, high = (self.x_scale(self.columns[n]) for n in (0, -1))
+        left, right = self.layout.left, self.layout.right
         if low == high:
-            return (LEFT + RIGHT) / 2
-        inner = RIGHT - LEFT - 2 * MARGIN
-        return LEFT + MARGIN + inner * (self.x_scale(value) - low) / (high - low)
+            return (left + right) / 2
+        inner = right - left - 2 * MARGIN
+        return left + MARGIN + inner * (self.x_scale(value) - low) / (high - low)
 
     def y(self, value: float) -> float:
         """The vertical position, from the first tick at the bottom."""
         low, high = (self.y_scale(self.ticks[n]) for n in (0, -1))
-        return BOTTOM - (BOTTOM - TOP) * (self.y_scale(value) - low) / (high - low)
+        top, bottom = self.layout.top, self.layout.bottom
+        return bottom - (bottom - top) * (self.y_scale(value) - low) / (high - low)
 
 
-def draw(
-    found: Grid,
-    x_scale: str,
-    y_scale: str,
-    form: str,
-    y_label: str,
-    ceiling: tuple[float, str] | None,
-) -> str:
-    """Axes, ceiling and lines. Raises FigureError."""
-    shown = [*found.values.values(), *([ceiling[0]] if ceiling else [])]
-    across, up = _scale("x", x_scale, found.columns), _scale("y", y_scale, shown)
-    ticks = _ticks(max(shown)) if y_scale == "linear" else _powers(y_scale, shown)
-    frame = Frame(across, up, found.columns, ticks)
-    drawn = [*_y_axis(frame, form, y_label), *_x_axis(frame)]
-    if ceiling:
-        drawn.append(_ceiling(frame, found, *ceiling))
-    return "".join([*drawn, *_lines(frame, found)])
+def draw(plot: Plot, layout: Layout) -> str:
+    """The inside of the SVG. Raises FigureError."""
+    values = [value for line in plot.lines for value in line.values.values()]
+    shown = [*values, *plot.levels.values()]
+    across, up = (
+        _scale("x", plot.x_scale, plot.columns),
+        _scale("y", plot.y_scale, shown),
+    )
+    linear = plot.y_scale == "linear"
+    ticks = round_ticks(max(shown)) if linear else _powers(plot.y_scale, shown)
+    frame = Frame(layout, across, up, plot.columns, ticks)
+    places = dict(_places(plot, frame))
+    drawn = "".join(
+        [
+            *_y_axis(plot, frame),
+            *x_axis(frame, plot.x_words),
+            *_levels(plot, frame, places),
+            *_lines(plot, frame, places),
+        ]
+    )
+    # Said once, by the columns.
+    return f'<g aria-hidden="true">{drawn}</g>' + "".join(_columns(plot, frame, places))
 
 
 def _scale(axis: str, name: str, values: Iterable[Any]) -> Callable[[float], float]:
@@ -101,78 +176,154 @@ def _scale(axis: str, name: str, values: Iterable[Any]) -> Callable[[float], flo
     return SCALES[name]
 
 
-def _y_axis(frame: Frame, form: str, label: str) -> Iterator[str]:
-    """A line for each tick, and its number, without the unit if that is the label."""
+def _y_axis(plot: Plot, frame: Frame) -> Iterator[str]:
+    """What the axis is, and a line with its number for each tick."""
+    layout = frame.layout
+    yield f'<text class="plot-words" x="0" y="18">{escape(plot.y_words)}</text>'
     for tick in frame.ticks:
-        y, text = frame.y(tick), render(tick, form).removesuffix(f"\u00a0{label}")
+        y, text = frame.y(tick), ZEROS.sub("", plot.text(tick))
         yield (
-            f'<path class="plot-grid" d="M{LEFT},{y:.1f}H{RIGHT}"/>'
-            f'<text class="plot-text" x="{LEFT - 8}" y="{y + 5:.1f}" '
-            f'text-anchor="end">{escape(text)}</text>'
+            f'<path class="plot-grid" d="M{layout.left},{y:.1f}H{layout.right}"/>'
+            f'<text x="{layout.left - 6}" y="{y + 4:.1f}" text-anchor="end">'
+            f"{escape(text)}</text>"
         )
 
 
-def _x_axis(frame: Frame) -> Iterator[str]:
-    """A tick for each column, and its number where there is room."""
-    yield f'<path class="plot-axis" d="M{LEFT},{BOTTOM}H{RIGHT}"/>'
-    end = -math.inf
+def x_axis(frame: Frame, words: str) -> Iterator[str]:
+    """A tick for each column, its number where there is room, and what they are."""
+    layout, end = frame.layout, -math.inf
+    yield f'<path class="plot-axis" d="M{layout.left},{layout.bottom}H{layout.right}"/>'
     for column in frame.columns:
         x, text = frame.x(column), number(column)
         half = CHARACTER * len(text) / 2
-        yield f'<path class="plot-axis" d="M{x:.1f},{BOTTOM}v5"/>'
+        yield f'<path class="plot-axis" d="M{x:.1f},{layout.bottom}v5"/>'
         if x - half > end + CHARACTER:
             end = x + half
             yield (
-                f'<text class="plot-text" x="{x:.1f}" y="{BOTTOM + 21}" '
-                f'text-anchor="middle">{text}</text>'
+                f'<text x="{x:.1f}" y="{layout.bottom + 20}" text-anchor="middle">'
+                f"{text}</text>"
             )
-
-
-def _ceiling(frame: Frame, found: Grid, value: float, label: str) -> str:
-    """A line, and its label above that end of it which the lines stay away from."""
-    y = frame.y(value)
-
-    def room(end: Any) -> float:
-        at_end = (v for (_, column), v in found.values.items() if column == end)
-        return min((abs(frame.y(v) - (y - 10)) for v in at_end), default=HEIGHT)
-
-    left = room(found.columns[0]) > room(found.columns[-1])
-    x, anchor = (LEFT + 4, "start") if left else (RIGHT, "end")
-    return (
-        f'<path class="plot-ceiling" d="M{LEFT},{y:.1f}H{RIGHT}"/>'
-        f'<text class="plot-text" x="{x}" y="{y - 6:.1f}" '
-        f'text-anchor="{anchor}">{escape(label)}</text>'
+    yield (
+        f'<text class="plot-words" x="{layout.left}" y="{layout.bottom + 44}">'
+        f"{escape(words)}</text>"
     )
 
 
-def _lines(frame: Frame, found: Grid) -> Iterator[str]:
-    for n, (row, mark) in enumerate(zip(found.rows, MARKERS, strict=False), 1):
-        points = [
-            f"{frame.x(column):.1f},{frame.y(found.values[row, column]):.1f}"
-            for column in found.columns
-            if (row, column) in found.values
-        ]
+def _places(plot: Plot, frame: Frame) -> Iterator[tuple[str, float]]:
+    """How high each label stands: at the end of its line, and clear of the others."""
+    layout = frame.layout
+    ends = {line.name: frame.y(list(line.values.values())[-1]) for line in plot.lines}
+    ends |= {name: frame.y(value) for name, value in plot.levels.items()}
+    names = sorted(ends, key=ends.__getitem__)
+    low, high = layout.top, layout.bottom - layout.below
+    yield from zip(
+        names, spread([ends[n] for n in names], layout.row, low, high), strict=True
+    )
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places from `low` to `high`, a gap apart, as near to the wanted ones as can be.
+
+    The wanted ones ascend. What stands too close becomes a block around its mean.
+    """
+    blocks: list[list[float]] = []
+    for n, place in enumerate(wanted):
+        block = [place - n * gap]
+        while blocks and _mean(blocks[-1]) > _mean(block):
+            block = blocks.pop() + block
+        blocks.append(block)
+    high -= (len(wanted) - 1) * gap
+    means = [_mean(block) for block in blocks for _ in block]
+    return [max(low, min(mean, high)) + n * gap for n, mean in enumerate(means)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _label(layout: Layout, place: float, name: str, stale: bool = False) -> str:
+    x, y = layout.right + 34, place + 4
+    shown = f'<text x="{x}" y="{y:.1f}">{escape(name)}'
+    if stale and layout.below:  # It stands beside the value, for want of room.
+        shown += f'</text><text x="{x + 44}" y="{y + layout.below:.1f}">'
+    return shown + (STALE if stale else "") + "</text>"
+
+
+def _levels(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str]:
+    """What the lines are compared with, each with its label and value."""
+    layout = frame.layout
+    for name, value in plot.levels.items():
+        y, place = frame.y(value), places[name]
+        x, anchor = _value(layout)
+        yield (
+            f'<path class="plot-level" d="M{layout.left},{y:.1f}H{layout.right}'
+            f'l14,{place - y:.1f}h14"/>{_label(layout, place, name)}'
+            f'<text x="{x}" y="{place + layout.below + 4:.1f}" text-anchor="{anchor}">'
+            f"{escape(plot.text(value))}</text>"
+        )
+
+
+def _lines(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str]:
+    layout = frame.layout
+    for line in plot.lines:
+        points = [(frame.x(c), frame.y(value)) for c, value in line.values.items()]
+        route = "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        x, y = points[-1]
+        place = places[line.name]
         marks = "".join(
-            f'<path class="plot-mark" d="{mark}" transform="translate({point})"/>'
-            for point in points
+            f'<path class="plot-mark" d="{line.marker}" '
+            f'transform="translate({x:.1f},{y:.1f})"/>'
+            for x, y in [*points, (layout.right + 22, place)]
         )
         yield (
-            f'<g class="series-{n}"><path class="plot-line" d="M{"L".join(points)}"/>'
-            f"{marks}</g>"
+            f'<g class="{line.classes}"><path class="plot-line" d="M{route}"/>'
+            f'<path class="plot-leader" d="M{x:.1f},{y:.1f}H{layout.right}'
+            f'L{layout.right + 14},{place:.1f}"/>{marks}</g>'
+            f"{_label(layout, place, line.name, line.stale)}"
         )
 
 
-def axis_titles(x_label: str, y_label: str) -> str:
-    """What the axes are."""
-    return (
-        f'<text class="plot-text" x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 12}" '
-        f'text-anchor="middle">{escape(x_label)}</text>'
-        f'<text class="plot-text" x="{LEFT - 56}" y="{TOP - 24}">'
-        f"{escape(y_label)}</text>"
-    )
+def _value(layout: Layout) -> tuple[int, str]:
+    """Where values stand, and which end of them: below the name, or far right."""
+    if layout.below:
+        return layout.right + 34, "start"
+    return layout.width - 1, "end"
 
 
-def _ticks(top: float) -> list[float]:
+def _columns(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str]:
+    """What each column shows while it is looked at: its place, and all its values."""
+    layout = frame.layout
+    at = [frame.x(column) for column in plot.columns]
+    edges = [
+        layout.left,
+        *((one + other) / 2 for one, other in itertools.pairwise(at)),
+        layout.right,
+    ]
+    value_x, anchor = _value(layout)
+    for n, column in enumerate(plot.columns):
+        here = [line for line in plot.lines if column in line.values]
+        said = ", ".join(
+            f"{line.name} {render(line.values[column], plot.form)}"
+            for line in sorted(here, key=lambda line: places[line.name])
+        )
+        values = "".join(
+            f'<tspan x="{value_x}" y="{places[line.name] + layout.below + 4:.1f}">'
+            f"{escape(plot.text(line.values[column]))}</tspan>"
+            for line in here
+        )
+        yield (
+            f'<g class="plot-column" role="img" tabindex="0" '
+            f'aria-label="{escape(plot.x_words)} {number(column)}: {escape(said)}">'
+            f'<rect x="{edges[n]:.1f}" y="{layout.top}" '
+            f'width="{edges[n + 1] - edges[n]:.1f}" '
+            f'height="{layout.bottom - layout.top + 24}"/>'
+            f'<path d="M{at[n]:.1f},{layout.top}V{layout.bottom}"/>'
+            f'<text text-anchor="{anchor}"><tspan x="{value_x}" '
+            f'y="{layout.top - 20}">at {number(column)}</tspan>{values}</text></g>'
+        )
+
+
+def round_ticks(top: float) -> list[float]:
     """From 0 to `top` or a little beyond, four to eight at a round distance."""
     if top <= 0:
         return [0.0, 1.0]

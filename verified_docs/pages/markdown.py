@@ -21,6 +21,7 @@ from verified_docs.evidence.status import Evidence
 from verified_docs.pages import inputs
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.math import Tex, TexTreeprocessor
+from verified_docs.pages.plots import Style
 from verified_docs.pages.site import Site
 from verified_docs.pages.tree import Headers
 
@@ -42,6 +43,7 @@ class VerifiedDocs(Extension):
             "nav": [[], "the navigation: parts, each of titles and pages"],
             "katex": ["node_modules/katex", "the npm package, relative to the root"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
+            "plots": [{}, "kernels: {name: [colour, marker]}, axes: {key: words}"],
         }
         super().__init__(**options)
 
@@ -50,12 +52,14 @@ class VerifiedDocs(Extension):
         root = Path(os.fspath(self.getConfig("root")))
         macros, identifiers = tensors(self.getConfig("tensors"))
         evidence = Evidence(root, self.getConfig("gpu"))
+        plots = {"kernels": {}, "axes": {}} | self.getConfig("plots")
         self.site = Site(
             evidence,
             self.getConfig("published"),
             identifiers,
             self.getConfig("nav"),
             self.getConfig("repository"),
+            Style(**plots),
         )
         fence = {
             "name": "*",

@@ -1,6 +1,9 @@
-"""Measurements as tables and as SVG line plots, drawn at build time."""
+"""Measurements as tables, heat maps and SVG line plots, drawn at build time."""
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from html import escape
 from typing import Any
 
@@ -9,20 +12,70 @@ import yaml
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import figures
 from verified_docs.pages.drawing import (
-    HEIGHT,
     MARKERS,
-    WIDTH,
+    NARROW,
+    WIDE,
     Grid,
-    axis_titles,
+    Line,
+    Plot,
     draw,
     number,
 )
 from verified_docs.pages.figures import FigureError, NotYet, render, unit, unmeasured
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
-PLOT = SHARED | {"x", "y", "series", "ceiling"}
-PLOT |= {"x_scale", "y_scale", "x_label", "y_label"}
-TABLE = SHARED | {"rows", "columns", "value", "best", "bare"}
+PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale"}
+TABLE = SHARED | {"rows", "columns", "value", "bare"}
+HEAT = SHARED | {"rows", "columns", "value", "against"}
+SHADES = ("under 60\u00a0%", "60 to 70", "70 to 80", "80 to 90", "90 to 100", "faster")
+COLOURS = 12  # --series-1 and so on, in colours.css
+
+
+@dataclass(frozen=True)
+class Style:
+    """How every plot of the site shows a kernel, and what it calls an axis."""
+
+    kernels: Mapping[str, tuple[int, str]]
+    axes: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        """Raises ValueError where a kernel's colour or marker is none."""
+        for name, (colour, marker) in self.kernels.items():
+            if colour not in range(1, COLOURS + 1) or marker not in MARKERS:
+                known = ", ".join(MARKERS)
+                raise ValueError(
+                    f"plots: {name}: a colour from 1 to {COLOURS} and one of {known}"
+                )
+
+    def words(self, key: str) -> str:
+        """What a key of a record is called on an axis. Raises FigureError."""
+        if key not in self.axes:
+            raise FigureError(f"{key!r} has no words in mkdocs.yml, plots: axes")
+        return self.axes[key]
+
+    def line(self, found: Grid, series: str, row: str) -> Line:
+        """A row of the plot: a kernel has its colour, others get theirs by order.
+
+        The lines of libraries are dashed. Raises FigureError.
+        """
+        values = {
+            c: found.values[row, c] for c in found.columns if (row, c) in found.values
+        }
+        if series != "kernel":
+            n = found.rows.index(row)
+            marker = list(MARKERS.values())[n]
+            return Line(f"{series} {row}", f"series-{n + 1}", marker, values)
+        if row not in self.kernels:
+            raise FigureError(f"{row!r} has no colour in mkdocs.yml, plots: kernels")
+        colour, marker = self.kernels[row]
+        classes = f"series-{colour}" + ("" if row.endswith(".py") else " library")
+        stale = row in found.stale
+        return Line(short(row), classes, MARKERS[marker], values, stale)
+
+
+def short(name: str) -> str:
+    """A kernel's name as a picture has room for: a file without folder and suffix."""
+    return name.rpartition("/")[2].removesuffix(".py")
 
 
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
@@ -44,29 +97,33 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
 
 
 def grid(
-    evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
+    evidence: Evidence,
+    options: dict[str, Any],
+    row: str,
+    column: str,
+    value: str,
+    best: Sequence[str] = (),
 ) -> Grid:
     """What the record has for the options.
 
     Measurements lie in the record's list `measurements`, or in the one named `part`.
-    With the option `best: kernel`, a cell has the largest value of several kernels.
-    Raises FigureError, or NotYet where that is nothing so far.
+    With `best`, a cell has the largest value of those kernels. Raises FigureError, or
+    NotYet where that is nothing so far.
     """
     name = options["record"]
     where = dict(options.get("where") or {})
     if "part" in options:
         where["part"] = options["part"]
-    best = options.get("best")
-    keys = [row, column, value, *([best] if best else [])]
-    only = [str(each) for each in options.get("only") or ()]
+    keys = [row, column, value, *(["kernel"] if best else [])]
+    only = [str(each) for each in best or options.get("only") or ()]
     with figures.maybe_newer(evidence, name):
         found = figures.select(evidence, name, where, *keys)
         if best or row == "kernel":
             only = [e for e in only if figures.known_kernel(evidence, found, e)]
     names: dict[tuple[str, Any], str] = {}
     if best:
-        found = _best([item for item in found if str(item[best]) in only], *keys[:3])
-        names = {(str(item[row]), item[column]): str(item[best]) for item in found}
+        found = _best([item for item in found if item["kernel"] in only], *keys[:3])
+        names = {(str(item[row]), item[column]): item["kernel"] for item in found}
         only = []
     rows = list(dict.fromkeys(str(item[row]) for item in found))
     rows = [each for each in only or rows if each in rows]
@@ -107,59 +164,107 @@ def table(evidence: Evidence, body: str) -> str:
     title = str(options.get("title", ""))
     if options.get("bare") and form == "bytes":
         raise FigureError("bytes have a unit of their own in each cell: not bare")
-    if "best" in options and not options.get("only"):
-        raise FigureError("with best it needs the option 'only': of whom")
     rows, columns = options["rows"], options["columns"]
     try:
         found = grid(evidence, options, rows, columns, options["value"])
     except NotYet:
-        return _absent(title or "Measurements")
+        return absent(title or "Measurements")
     shown = _table(found, rows, columns, form, title)
     if options.get("bare"):
         shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
     return f'<figure class="measurements">{shown}</figure>'
 
 
-def plot(evidence: Evidence, body: str, prefix: str) -> str:
-    """The fence ```plot, its ids starting with `prefix`. Raises FigureError."""
+def plot(evidence: Evidence, style: Style, body: str) -> str:
+    """The fence ```plot. Raises FigureError."""
     options = parse(body, PLOT, "record", "x", "y", "series", "title")
     form = unit(options["y"], str(options.get("format", "")))
-    title = options["title"]
+    title, series = options["title"], options["series"]
     try:
-        found = grid(evidence, options, options["series"], options["x"], options["y"])
+        found = grid(evidence, options, series, options["x"], options["y"])
     except NotYet:
-        return _absent(title)
+        return absent(title)
     if len(found.rows) > len(MARKERS):
         raise FigureError(f"{len(found.rows)} series; at most {len(MARKERS)}: use only")
-    x_label = str(options.get("x_label", options["x"]))
-    y_label = str(options.get("y_label", options["y"]))
-    ceiling = _ceiling(evidence, options)
-    x_scale, y_scale = (
-        str(options.get(key, "linear")) for key in ("x_scale", "y_scale")
+    lines = [style.line(found, series, row) for row in found.rows]
+    if len({line.classes for line in lines}) < len(lines):
+        raise FigureError("two of its series have one colour in mkdocs.yml")
+    drawing = Plot(
+        lines,
+        _levels(evidence, options),
+        found.columns,
+        str(options.get("x_scale", "linear")),
+        str(options.get("y_scale", "linear")),
+        style.words(options["x"]),
+        style.words(options["y"]),
+        form,
     )
-    svg = draw(found, x_scale, y_scale, form, y_label, ceiling)
-    legend = "".join(
-        f'<li class="series-{n}"><svg viewBox="-14 -8 28 16" aria-hidden="true">'
-        f'<path class="plot-line" d="M-14,0H14"/><path class="plot-mark" d="{mark}"/>'
-        f"</svg>{escape(found.label(row))}</li>"
-        for n, (row, mark) in enumerate(zip(found.rows, MARKERS, strict=False), 1)
+    label = f"{title}: {drawing.y_words} by {drawing.x_words}"
+    shown = "".join(
+        each.svg(label, draw(drawing, each), role="group") for each in (WIDE, NARROW)
     )
-    numbers = _table(found, options["series"], x_label, form, "")
+    numbers = _table(found, series, options["x"], form, "")
+    return figure(title, shown, numbers)
+
+
+def figure(title: str, shown: str, numbers: str) -> str:
+    """A picture with its title and, folded below it, its numbers."""
     return (
-        f'<figure class="plot"><figcaption>{escape(title)}</figcaption>'
-        f'<div class="scroll"><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
-        f'aria-labelledby="{prefix}title {prefix}desc">'
-        f'<title id="{prefix}title">{escape(title)}</title>'
-        f'<desc id="{prefix}desc">Lines of {escape(y_label)} against '
-        f"{escape(x_label)} for {escape(', '.join(found.rows))}. "
-        f"The same numbers are in the table after the plot.</desc>"
-        f"{svg}{axis_titles(x_label, y_label)}</svg></div>"
-        f'<ul class="plot-legend">{legend}</ul>'
+        f'<figure class="plot"><figcaption>{escape(title)}</figcaption>{shown}'
         f"<details><summary>Numbers of this plot</summary>{numbers}</details></figure>"
     )
 
 
-def _absent(title: str) -> str:
+def heatmap(evidence: Evidence, style: Style, body: str) -> str:
+    """The fence ```heatmap: the best of `only` as a part of the best of `against`.
+
+    It is a table whose cells are shaded by that part; both values stand in each cell.
+    Raises FigureError.
+    """
+    options = parse(body, HEAT, "record", "rows", "columns", "value", "title")
+    rows, columns, value = (options[key] for key in ("rows", "columns", "value"))
+    form = unit(value, str(options.get("format", "")))
+    if not (options.get("only") and options.get("against")):
+        raise FigureError("it needs the options 'only' and 'against': the kernels")
+    try:
+        ours = grid(evidence, options, rows, columns, value, options["only"])
+        theirs = grid(evidence, options, rows, columns, value, options["against"])
+    except NotYet:
+        return absent(options["title"])
+    head = "".join(f'<th scope="col">{number(c)}</th>' for c in ours.columns)
+    cells = "".join(
+        f'<tr><th scope="row">{number(int(row))}</th>'
+        + "".join(_heat(ours, theirs, (row, c), form) for c in ours.columns)
+        + "</tr>"
+        for row in sorted(ours.rows, key=int)
+    )
+    key = "".join(f'<li class="heat-{n}">{s}</li>' for n, s in enumerate(SHADES))
+    return (
+        f'<figure class="heat"><table><caption>{escape(options["title"])}</caption>'
+        f'<thead><tr><td></td><th scope="colgroup" colspan="{len(ours.columns)}">'
+        f"{escape(style.words(columns))}</th></tr><tr>"
+        f'<th scope="col">{escape(style.words(rows))}</th>{head}</tr></thead>'
+        f"<tbody>{cells}</tbody></table><ul>{key}</ul></figure>"
+    )
+
+
+def _heat(ours: Grid, theirs: Grid, key: tuple[str, Any], form: str) -> str:
+    if key not in ours.values or key not in theirs.values:
+        return "<td>not measured</td>"
+    part = ours.values[key] / theirs.values[key]
+    shade = min(max(int(10 * part) - 5, 0), len(SHADES) - 1)
+    both = "".join(
+        f"<span>{escape(short(found.names[key])).replace('_', '_<wbr>')}"
+        f"{' (stale)' if found.names[key] in found.stale else ''} "
+        f"{render(found.values[key], form).partition(chr(160))[0]}</span>"
+        for found in (ours, theirs)
+    )
+    percent = render(part, "percent")
+    return f'<td class="heat-{shade}"><strong>{percent}</strong>{both}</td>'
+
+
+def absent(title: str) -> str:
+    """What stands where there is no record yet."""
     return f'<p class="no-record">{escape(title)}: {unmeasured()}</p>'
 
 
@@ -184,25 +289,20 @@ def _table(found: Grid, rows: str, columns: str, form: str, title: str) -> str:
 def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
     if key not in found.values:
         return "<td>not measured</td>"
-    shown = escape(render(found.values[key], form))
-    if key in found.names:
-        name = found.names[key]
-        stem = name.rpartition("/")[2].removesuffix(".py")
-        mark = " (stale)" if name in found.stale else ""
-        shown = f"<code>{escape(stem)}</code>{mark} {shown}"
-    return f"<td>{shown}</td>"
+    return f"<td>{escape(render(found.values[key], form))}</td>"
 
 
-def _ceiling(evidence: Evidence, options: dict[str, Any]) -> tuple[float, str] | None:
-    """The value and label of the option ceiling; a value "/..." is a JSON pointer."""
-    option = options.get("ceiling")
-    if option is None:
-        return None
-    if not isinstance(option, dict) or {"value", "label"} - option.keys():
-        raise FigureError("ceiling is written {value: 1, label: copy}")
-    value = option["value"]
-    if isinstance(value, str):
-        value = figures.pointer(figures.record(evidence, options["record"]), value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise FigureError(f"the ceiling {option['value']!r} is no number")
-    return value, str(option["label"])
+def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
+    """The option levels, {copy: 1, half: 1/2}; a value "/..." is a JSON pointer."""
+    option = options.get("levels", {})
+    if not isinstance(option, dict):
+        raise FigureError("levels are written {copy: 1, two thirds: 2/3}")
+    levels = {}
+    for name, value in option.items():
+        if str(value).startswith("/"):
+            value = figures.pointer(figures.record(evidence, options["record"]), value)
+        try:
+            levels[str(name)] = float(Fraction(value))
+        except (TypeError, ValueError):
+            raise FigureError(f"the level {name}: {value!r} is no number") from None
+    return levels

@@ -7,6 +7,7 @@ from typing import Any
 
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import figures
+from verified_docs.pages.plots import Style
 
 
 @dataclass
@@ -16,7 +17,8 @@ class Site:
     `published` is the commit whose run publishes the site, if one does.
     `identifiers` maps a name in Python code to a class of its own, such as m_i to t-m.
     `nav` is the navigation as mkdocs.yml has it. `repository` is where the repository
-    is public, or "". `base` is the way from the page at hand to the root of the site.
+    is public, or "". `style` is that of the plots. `base` is the way from the page at
+    hand to the root of the site.
     """
 
     evidence: Evidence
@@ -24,6 +26,7 @@ class Site:
     identifiers: Mapping[str, str] = field(default_factory=dict)
     nav: Sequence[Mapping[str, Any]] = ()
     repository: str = ""
+    style: Style = field(default_factory=lambda: Style({}, {}))
     base: str = "/"
     count: int = 0
 

@@ -1,0 +1,129 @@
+"""Plots: values for pointer, touch and keyboard, and labels that can be read."""
+
+from itertools import combinations
+
+import pytest
+from playwright.sync_api import Locator, Page
+
+from tests.site.visit import DESKTOP, PHONE, Visit, alive
+
+PAGE = "attention/choosing/"
+WIDTHS = (1440, 768, 360)
+SMALLEST = 11  # pixels of a letter's size
+
+# Of each picture, the text, the box and the letters' size of all that is read in it.
+TEXTS = """() => [...document.querySelectorAll("figure.plot > svg, figure.heat")].map(
+    picture => [...picture.querySelectorAll(
+        "text:not(:has(tspan[y])), tspan[y], th, li, td > *"
+    )].filter(text => text.checkVisibility({ visibilityProperty: true })).map(text => {
+        const { left, top, right, bottom } = text.getBoundingClientRect()
+        const scale = text.ownerSVGElement?.getScreenCTM().a ?? 1
+        const size = parseFloat(getComputedStyle(text).fontSize) * scale
+        const frame = picture.getBoundingClientRect()
+        const inside = frame.left - 1 <= left && right <= frame.right + 1
+        return { text: text.textContent, left, top, right, bottom, size, inside }
+    }))"""
+# How often something has moved since a time, as a browser counts it.
+SHIFTS = """start => new Promise(done => {
+    new PerformanceObserver(
+        list => done(list.getEntries().filter(each => each.startTime > start).length)
+    ).observe({ type: "layout-shift", buffered: true })
+    setTimeout(() => done(0), 200)
+})"""
+
+
+@pytest.fixture
+def plot(page: Page, address: str) -> Locator:
+    """The first plot of a page, in a window as wide as a desk has."""
+    page.goto(address + PAGE)
+    alive(page)
+    plot = page.locator("figure.plot").first
+    plot.scroll_into_view_if_needed()
+    page.evaluate("document.fonts.ready.then(() => null)")
+    return plot
+
+
+def shown(plot: Locator) -> list[str]:
+    """The columns whose values are seen."""
+    columns = plot.locator("svg:visible .plot-column")
+    seen = columns.filter(has=plot.page.locator("text:visible"))
+    return [each.get_attribute("aria-label") or "" for each in seen.all()]
+
+
+def test_a_column_shows_its_values_to_pointer_and_keyboard(plot: Locator) -> None:
+    page = plot.page
+    columns = plot.locator("svg:visible .plot-column")
+    names = [each.get_attribute("aria-label") for each in columns.all()]
+    assert len(names) > 3
+    assert shown(plot) == names[-1:]
+    start = page.evaluate("performance.now()")
+    box = plot.bounding_box()
+    for n, name in enumerate(names):
+        columns.nth(n).locator("rect").hover()
+        assert shown(plot) == [name]
+    page.mouse.move(0, 0)
+    columns.first.focus()
+    for name in names:
+        assert shown(plot) == [name]
+        page.keyboard.press("Tab")
+    # The pointer is asked before the focus.
+    columns.nth(1).focus()
+    columns.nth(2).locator("rect").hover()
+    assert shown(plot) == names[2:3]
+    assert plot.bounding_box() == box
+    assert page.evaluate(SHIFTS, start) == 0
+
+
+def test_the_values_are_those_of_the_table(plot: Locator) -> None:
+    plot.locator("summary").click()
+    rows = {
+        row.locator("th").inner_text().rpartition("/")[2].removesuffix(".py"): [
+            cell.inner_text() for cell in row.locator("td").all()
+        ]
+        for row in plot.locator("tbody tr").all()
+    }
+    for n, column in enumerate(plot.locator("svg:visible .plot-column").all()):
+        _, _, said = (column.get_attribute("aria-label") or "").partition(": ")
+        pairs = {f"{name} {cells[n]}" for name, cells in rows.items()}
+        assert set(said.split(", ")) == pairs
+
+
+def test_a_finger_shows_the_values_of_a_column(page: Page, address: str) -> None:
+    browser = page.context.browser
+    assert browser
+    phone = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    touched = phone.new_page()
+    touched.goto(address + PAGE)
+    alive(touched)
+    plot = touched.locator("figure.plot").first
+    column = plot.locator("svg:visible .plot-column").nth(2)
+    column.locator("rect").tap()
+    assert shown(plot) == [column.get_attribute("aria-label")]
+    phone.close()
+
+
+def test_texts_of_pictures_are_large_enough_and_apart(visit: Visit) -> None:
+    if visit.page.locator("figure.plot, figure.heat").count() == 0:
+        pytest.skip("no plot")
+    small, cut, over = [], [], []
+    for width in WIDTHS:
+        visit.page.set_viewport_size(DESKTOP | {"width": width})
+        for picture in visit.page.evaluate(TEXTS):
+            small += [(width, each) for each in picture if each["size"] < SMALLEST]
+            cut += [(width, each) for each in picture if not each["inside"]]
+            over += [
+                (width, one["text"], other["text"])
+                for one, other in combinations(picture, 2)
+                if overlap(one, other)
+            ]
+    visit.page.set_viewport_size(DESKTOP)
+    assert small == []
+    assert cut == []
+    assert over == []
+
+
+def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
+    """Whether two texts do; boxes may by a few pixels, which no letter reaches."""
+    left, top = (max(one[side], other[side]) for side in ("left", "top"))
+    right, bottom = (min(one[side], other[side]) for side in ("right", "bottom"))
+    return right - left > 1 and bottom - top > 5
