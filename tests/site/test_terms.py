@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.site.visit import DESKTOP, PHONE, Visit, alive
+from tests.site.visit import PHONE, Visit
 
 PAGE = "softmax/online/"
 TERM = "a.term[href$='#running-maximum']"
@@ -17,6 +17,12 @@ INSIDE = """entry => {
 }"""
 
 
+def go(page: Page, address: str) -> None:
+    """Open the page, and wait for the script of its terms."""
+    page.goto(address + PAGE)
+    page.locator("#term-note").wait_for(state="attached")
+
+
 @pytest.fixture
 def phone(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
@@ -25,8 +31,7 @@ def phone(browser: Browser) -> Iterator[Page]:
 
 
 def test_a_pointer_opens_an_entry(page: Page, address: str) -> None:
-    page.goto(address + PAGE)
-    alive(page)
+    go(page, address)
     page.locator(TERM).hover()
     expect(page.locator(ENTRY)).to_contain_text(SAID)
     assert page.locator(ENTRY).evaluate(INSIDE)
@@ -39,8 +44,7 @@ def test_a_pointer_opens_an_entry(page: Page, address: str) -> None:
 
 
 def test_the_keyboard_opens_and_closes_an_entry(page: Page, address: str) -> None:
-    page.goto(address + PAGE)
-    alive(page)
+    go(page, address)
     page.locator(TERM).focus()
     expect(page.locator(ENTRY)).to_contain_text(SAID)
     expect(page.locator(TERM)).to_have_attribute("aria-describedby", "term-note")
@@ -53,8 +57,7 @@ def test_the_keyboard_opens_and_closes_an_entry(page: Page, address: str) -> Non
 
 
 def test_a_finger_opens_an_entry_and_follows_it(phone: Page, address: str) -> None:
-    phone.goto(address + PAGE)
-    alive(phone)
+    go(phone, address)
     phone.locator(TERM).tap()
     expect(phone.locator(ENTRY)).to_contain_text(SAID)
     assert phone.locator(ENTRY).evaluate(INSIDE)
@@ -70,7 +73,6 @@ def test_a_finger_opens_an_entry_and_follows_it(phone: Page, address: str) -> No
 
 def test_axe_finds_nothing_in_an_open_entry(page: Page, address: str) -> None:
     visit = Visit(page, address, PAGE)
-    page.set_viewport_size(DESKTOP)
     page.locator(TERM).focus()
     expect(page.locator(ENTRY)).to_contain_text(SAID)
     for scheme in ("light", "dark"):
@@ -83,8 +85,7 @@ def test_axe_finds_nothing_in_an_open_entry(page: Page, address: str) -> None:
 
 
 def test_without_the_glossary_a_tap_follows_the_link(phone: Page, address: str) -> None:
-    phone.goto(address + PAGE)
-    alive(phone)
+    go(phone, address)
     phone.route("**/glossary/", lambda route: route.abort(), times=1)
     with phone.expect_navigation():
         phone.locator(TERM).tap()
