@@ -18,8 +18,8 @@ INSIDE = """entry => {
 
 
 def go(page: Page, address: str) -> None:
-    """Open the page, and wait for the script of its terms."""
-    page.goto(address + PAGE)
+    """Open the page, and wait for the script of its terms; a font moves no more."""
+    page.goto(address + PAGE, wait_until="networkidle")
     page.locator("#term-note").wait_for(state="attached")
 
 
