@@ -63,12 +63,12 @@ def built(tmp_path) -> Built:
 
 
 def opening(html: str) -> str:
-    return "".join(re.findall(r'<div class="opening".*?</div>', html))
+    return "".join(re.findall(r'<div class="quiet".*?</div>', html))
 
 
 def test_a_page_needs_the_one_before_it_in_its_part(built):
     html = built("# B\n\nSome words.")
-    assert html.index("<h1>") < html.index("opening") < html.index("Some words")
+    assert html.index("<h1>") < html.index("quiet") < html.index("Some words")
     line = opening(html)
     assert "<strong>1 min</strong>" in line
     assert 'You need: <a href="a.md">First</a>. You will have: all of it.' in line

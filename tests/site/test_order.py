@@ -12,7 +12,7 @@ WORDS = 1800  # that are not folded; a formula counts as one, what stands apart 
 
 # Everything folded, as a reader finds it.
 MEASURE = """() => {
-    const APART = ".opening, figure, verified-replay, .katex, script, style"
+    const APART = ".quiet, figure, verified-replay, .katex, script, style"
     const folded = [...document.querySelectorAll("article details")]
     folded.forEach(each => { each.open = false })
     const article = document.querySelector("article")

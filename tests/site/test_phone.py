@@ -4,7 +4,7 @@ from playwright.sync_api import Page, expect
 
 from tests.site.visit import DESKTOP, PHONE, Visit
 
-# What scrolls sideways without a shade. The code in a replay follows its line by itself.
+# What scrolls sideways without a shade. The code of a replay follows its line alone.
 BOXES = "article *:not(verified-replay *)"
 BARE = """boxes => [...document.querySelectorAll(boxes)].filter(
     box => {

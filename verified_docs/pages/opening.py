@@ -37,7 +37,7 @@ class Opening(Treeprocessor):
         front = front_matter(self.site.evidence.root / "docs" / page) if page else {}
         if title is None or "gives" not in front:
             return
-        line = Element("div", {"class": "opening", "data-search-exclude": ""})
+        line = Element("div", {"class": "quiet", "data-search-exclude": ""})
         SubElement(line, "strong").text = f"{minutes(root)} min"
         asked = needs(self.site.nav, page, front.get("needs"))
         for number, (needed, name) in enumerate(asked.items()):
