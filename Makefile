@@ -46,9 +46,8 @@ site: $(VENDOR) $(ZIP)  ## build the site into site/
 	rm -rf site && mv .cache/site site
 
 test: lint  ## every check that needs no GPU, the browser's included
-	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/replays
-	@# In one process, because those with a fresh verdict would meet at its record.
-	pytest tests/mutants
+	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutants \
+		tests/replays
 	$(MAKE) site
 	@# The check is one process, and waits for nothing that the browser does.
 	$(MAKE) --jobs 2 check browser

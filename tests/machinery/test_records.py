@@ -171,6 +171,16 @@ def test_a_write_that_fails_leaves_the_old_file(path, monkeypatch):
     assert [p.name for p in path.parent.iterdir()] == ["verification.json"]
 
 
+def test_a_reader_never_sees_half_a_record(path):
+    """It reads on in the file that it opened, which no write changes."""
+    before = path.read_bytes()
+    with path.open("rb", buffering=0) as reader:
+        half = reader.read(10)
+        records.write(path, "{}\n")
+        assert half + reader.readall() == before
+    assert path.read_bytes() == b"{}\n"
+
+
 def add(path: Path, worker: int, repository: Repository) -> None:
     for number in range(10):
         name = f"softmax/{worker}_{number}.py"

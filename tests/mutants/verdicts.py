@@ -61,7 +61,7 @@ class Verdicts:
             for name in record["snippets"].keys() - layout.names(self.root):
                 del record["snippets"][name]
             text = json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False)
-            path.write_text(text + "\n", "utf-8")
+            records.write(path, text + "\n")
 
     def _read(self) -> dict[str, Any]:
         path = self.root / RECORD

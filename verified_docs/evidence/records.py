@@ -200,25 +200,32 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def write(path: Path, text: str) -> None:
+    """Write a record whole: a reader sees the old file or the new one.
+
+    Two processes that may write the same file do so in turn, in `alone`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.new")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def save(record: Verification) -> None:
-    """Write a verification.json whole: a reader sees the old file or the new one."""
+    """Write a verification.json."""
     snippets = {
         name: {key: asdict(entry) for key, entry in sorted(entries.items())}
         for name, entries in sorted(record.snippets.items())
     }
     runs = dict(sorted(record.runs.items()))
     data = {"format": FORMAT, "runs": runs, "snippets": snippets}
-    text = json.dumps(data, indent=1, ensure_ascii=False) + "\n"
-    record.path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = record.path.with_name(f".{record.path.name}.new")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, record.path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    write(record.path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
 def load_all(root: Path) -> dict[str, Verification]:
