@@ -11,7 +11,7 @@ from tests.machinery.small_site import SmallSite
 
 HOST = "https://github.com/someone/kernels"
 LINKS = {
-    HOST,
+    f"{HOST}/",
     f"{HOST}/edit/main/docs/part/page.md",
     f"{HOST}/issues/new?title=Page",
 }
@@ -45,8 +45,7 @@ def test_no_repository_no_links(dressed):
 
 
 def test_a_repository_has_links(dressed):
-    uri = "edit_uri: edit/main/docs/"
-    dressed.edit("mkdocs.yml", "theme:\n", f"repo_url: {HOST}\n{uri}\ntheme:\n")
+    dressed.edit("mkdocs.yml", "theme:\n", f"repo_url: {HOST}/\ntheme:\n")
     page = built(dressed)
     assert set(re.findall(r'href="([^"]*)"', page)) >= LINKS
     # The theme would ask the host for its stars.
