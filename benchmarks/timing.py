@@ -2,6 +2,7 @@
 
 import random
 import statistics
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -15,10 +16,10 @@ from triton.testing import do_bench
 
 DEVICE = "cuda"
 ROUND = 2**31  # bytes to read in turn, so that none of them is in a cache
-ROUNDS = 3
-# Milliseconds of a turn. A kernel warms up for longer than it is timed, so that clock
-# and power are its own, not those of the kernel before it.
-WARM_UP, TIMED = 25, 10
+ROUNDS = 2
+# Milliseconds of a turn. After a kernel that draws much power the clock is low for
+# 100 ms. The pause lets it rise, the warm-up brings it to where the kernel keeps it.
+PAUSE, WARM_UP, TIMED = 20, 50, 10
 ORDER = random.Random()
 Calls = Mapping[str, Sequence[Callable[[], object]]]  # of each kernel
 Measure = Callable[[Calls], dict[str, dict[str, float]]]
@@ -40,9 +41,10 @@ def medians(
     """Seconds that a call of each function takes on the GPU: the median of the rounds.
 
     In each round all of them have a turn, so that a GPU that warms up slows all alike.
-    What follows on a kernel that draws much power comes out slower, by up to a tenth,
-    so the order is shuffled: in a fixed one it is always the same kernel that pays.
-    Whoever seeds ORDER can repeat a run.
+    What follows on a kernel that draws much power comes out slower, by up to a fifth
+    without the pause and the warm-up, and half a percent with them. The order is
+    shuffled, so that it is not always the same kernel that pays. Whoever seeds ORDER
+    can repeat a run.
 
     A turn is the median of its calls, before each of which the caches are emptied.
     """
@@ -50,6 +52,8 @@ def medians(
     turns: dict[str, list[float]] = {name: [] for name in names}
     for _ in range(rounds):
         for name in ORDER.sample(names, len(names)):
+            torch.cuda.synchronize()
+            time.sleep(PAUSE / 1e3)
             turn = do_bench(functions[name], WARM_UP, TIMED, return_mode="median")
             turns[name].append(turn / 1e3)
     return {name: statistics.median(found) for name, found in turns.items()}
