@@ -20,6 +20,9 @@ VENDOR := docs/assets/vendor/.installed
 ZIP := docs/snippets.zip
 WORKERS ?= auto
 ADDRESS ?= 127.0.0.1:8000
+# Fails where something listens already, which MkDocs would tell in a traceback.
+TAKEN = import socket; host, port = '$(ADDRESS)'.split(':'); \
+	exit(not socket.socket().connect_ex((host, int(port))))
 RECORDS ?= records
 # Says what the Python of a target lacks, before anything runs.
 NEEDS := -m verified_docs.needs
@@ -31,8 +34,9 @@ help:  ## show this list
 
 serve: $(VENDOR) $(ZIP)  ## build and serve; reloads when docs, snippets or records change
 	@mkdir -p records
-	mkdocs serve --dirty --livereload --dev-addr $(ADDRESS) || { echo "make $@: if" \
-		"$(ADDRESS) is taken, name another address, as in \`make $@ ADDRESS=127.0.0.1:8001\`" >&2; exit 1; }
+	@python -c "$(TAKEN)" || { echo "make $@: $(ADDRESS) is taken; name another address," \
+		"as in \`make $@ ADDRESS=127.0.0.1:8001\`" >&2; exit 1; }
+	mkdocs serve --dirty --livereload --dev-addr $(ADDRESS)
 
 site: $(VENDOR) $(ZIP)  ## build the site into site/
 	@# Built aside: where it fails, the site of before is still there.

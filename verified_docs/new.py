@@ -23,6 +23,7 @@ PAGE = """\
 ---
 description: One sentence that search engines show, with the words people search for.
 idea: a few words for the map
+gives: what the reader will have
 ---
 
 # {title}

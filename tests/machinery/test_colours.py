@@ -8,11 +8,11 @@ import pytest
 from verified_docs.pages.plots import COLOURS
 
 CSS = Path(__file__).parents[2] / "docs/assets/stylesheets/colours.css"
+SCHEME = re.compile(r'\[data-md-color-scheme(?:="(\w+)")?\] \{(.*?)\n *\}', re.DOTALL)
+COLOUR = re.compile(r"(--[\w-]+):\s*(#[0-9a-f]{6})\b")
 SCHEMES = {
-    match[1]: dict(re.findall(r"(--[\w-]+):\s*(#[0-9a-f]{6})\b", match[2]))
-    for match in re.finditer(
-        r'\[data-md-color-scheme="(\w+)"\] \{(.*?)\n\}', CSS.read_text(), re.DOTALL
-    )
+    name or "default": dict(COLOUR.findall(colours))
+    for name, colours in SCHEME.findall(CSS.read_text())
 }
 PAGE = ["--md-default-bg-color", "--md-code-bg-color"]
 LINES = ["--added", "--removed", "--marked"]

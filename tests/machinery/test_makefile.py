@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -116,11 +117,16 @@ def test_what_is_asked_of_the_gpu(tree):
 
 
 def test_a_port_that_is_taken(tree):
-    tree.script(".venv/bin/mkdocs", 'echo mkdocs "$@"; exit 1')
-    code, told = tree.make("serve", "ADDRESS=127.0.0.1:9")
-    assert code
-    assert "mkdocs serve --dirty --livereload --dev-addr 127.0.0.1:9" in told
-    assert "name another address, as in `make serve ADDRESS=127.0.0.1:8001`" in told
+    tree.script(".venv/bin/mkdocs", 'echo mkdocs "$@"')
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        code, told = tree.make("serve", f"ADDRESS={address}")
+        assert code
+        assert f"make serve: {address} is taken; name another address" in told
+        assert "mkdocs serve" not in told
+    code, told = tree.make("serve", f"ADDRESS={address}")
+    assert not code
+    assert f"mkdocs serve --dirty --livereload --dev-addr {address}" in told
 
 
 def test_a_build_that_fails_leaves_the_site_of_before(tree):

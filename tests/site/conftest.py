@@ -78,4 +78,5 @@ def page(used: Page) -> Iterator[Page]:
     """A tab for one test, which may do with it as it likes."""
     yield used
     used.unroute_all()
+    used.emulate_media(media="screen")
     used.goto("about:blank")

@@ -8,10 +8,11 @@ PARTS = ("start/", "softmax/", "attention/")
 SCREEN = {"width": 1440, "height": 900}
 PICTURE = 1200  # pixels from the top of the page
 KERNEL = 2500
-WORDS = 1800  # that are not folded; a formula counts as one, code and plots as none
+WORDS = 1800  # that are not folded; a formula counts as one, what stands apart as none
 
 # Everything folded, as a reader finds it.
 MEASURE = """() => {
+    const APART = ".quiet, figure, verified-replay, .katex, script, style"
     const folded = [...document.querySelectorAll("article details")]
     folded.forEach(each => { each.open = false })
     const article = document.querySelector("article")
@@ -24,7 +25,7 @@ MEASURE = """() => {
     let words = article.querySelectorAll(".katex").length
     while (walk.nextNode()) {
         const parent = walk.currentNode.parentElement
-        if (parent.closest("figure, verified-replay, .katex, script, style")) continue
+        if (parent.closest(APART)) continue
         if (!parent.checkVisibility()) continue
         words += (walk.currentNode.data.match(/\\S+/g) ?? []).length
     }

@@ -20,3 +20,26 @@ def test_paper_has_no_buttons(page: Page, address: str) -> None:
     alive(page)
     page.emulate_media(media="print")
     assert page.locator(".snippet-actions:visible").count() == 0
+
+
+# The colours of everything, in a scheme.
+PAINTED = """scheme => {
+    document.body.dataset.mdColorScheme = scheme
+    const all = [...document.querySelectorAll("body, article, article *")]
+    return all.map(each => {
+        const { color, backgroundColor } = getComputedStyle(each)
+        return [color, backgroundColor]
+    })
+}"""
+
+
+def test_paper_is_light_in_the_dark_scheme(page: Page, address: str) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(address + "softmax/online/")
+    alive(page)
+    schemes = ("default", "slate")
+    light, dark = (page.evaluate(PAINTED, scheme) for scheme in schemes)
+    assert light != dark
+    page.emulate_media(media="print")
+    light, dark = (page.evaluate(PAINTED, scheme) for scheme in schemes)
+    assert light == dark

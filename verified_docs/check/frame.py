@@ -21,6 +21,7 @@ ELEMENTS = re.compile(
     r"html|head|title|meta|link|script|body|header|footer|main|aside|nav|div|span|p|a|ul"
     r"|ol|li|h1|h3|form|label|img|input|button|svg|path|article|code"
 )
+SHOWN = ("description", "og:site_name", "og:title", "og:description")
 SPOKEN = ("aria-label", "alt", "placeholder", "title")
 TAGS = re.compile(r"<[^>]*>|\{[{%#].*?[}%#]\}", re.DOTALL)
 INDEX = "search/search_index.json"
@@ -44,7 +45,7 @@ def around(site: Site, page: Page) -> Iterator[Finding]:
             continue
         said = [text for text in node.children if isinstance(text, str)]
         said += [node.attrs[name] for name in SPOKEN if name in node.attrs]
-        if node.attrs.get("name") == "description":
+        if (node.attrs.get("name") or node.attrs.get("property")) in SHOWN:
             said.append(node.attrs.get("content", ""))
         for text in said if node.tag != "script" else ():
             if not known(site, text):

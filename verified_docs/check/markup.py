@@ -43,7 +43,7 @@ COMMON = "class|data-line|id"
 CLASSES = re.compile(
     rf"{NOTES}|admonition|admonition-title|headerlink|katex-display|math"
     r"|md-button(--primary)?|md-content__inner|md-typeset"
-    r"|t-[a-z]+|tabbed-(alternate|block|content|labels|set)"
+    r"|quiet|t-[a-z]+|tabbed-(alternate|block|content|labels|set)|term"
 )
 # Of a formula, so that a browser knows its height; of a cell, its column's side.
 STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")

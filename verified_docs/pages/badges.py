@@ -195,7 +195,8 @@ def table(statuses: list[Status], base: str = "/", published: str = "") -> str:
     rows = ""
     for status in statuses:
         cells = "".join(
-            f"<td>{'<br>'.join(_cell(status, gpu)) or 'not run'}</td>"
+            f'<td data-label="{escape(gpu)}">'
+            f"{'<br>'.join(_cell(status, gpu)) or 'not run'}</td>"
             for gpu in heads[2:]
         )
         rows += (

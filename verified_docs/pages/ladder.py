@@ -32,16 +32,16 @@ def render(docs: Path, nav: Sequence[Mapping[str, Any]], base: str = "") -> str:
     """
     facts = {
         page: front
-        for pages in _parts(nav).values()
+        for pages in parts(nav).values()
         for page in pages
         if "idea" in (front := front_matter(docs / page))
     }
     places: dict[str, tuple[str, int]] = {}  # the part, and the number there
-    for part, pages in _parts(nav).items():
+    for part, pages in parts(nav).items():
         rungs = [page for page in pages if page in facts]
         places |= {page: (part, n) for n, page in enumerate(rungs, 1)}
     shown = []
-    for part, pages in _parts(nav).items():
+    for part, pages in parts(nav).items():
         items = [
             _rung(base + page, title, facts[page], places)
             for page, title in pages.items()
@@ -64,7 +64,7 @@ def front_matter(path: Path) -> dict[str, Any]:
     return dict(yaml.safe_load(head)) if closed and text.startswith("---\n") else {}
 
 
-def _parts(nav: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+def parts(nav: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """Of each part with pages of its own: title by page."""
     return {
         part: {page: title for entry in pages for title, page in entry.items()}

@@ -21,8 +21,10 @@ from verified_docs.evidence.status import Evidence
 from verified_docs.pages import inputs
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.math import Tex, TexTreeprocessor
+from verified_docs.pages.opening import Opening
 from verified_docs.pages.plots import Style
 from verified_docs.pages.site import Site
+from verified_docs.pages.terms import Terms
 from verified_docs.pages.tree import Headers
 
 DIRECTIVE = r"\{(measured|stated|verified):([^{}\n]*)\}"
@@ -42,6 +44,7 @@ class VerifiedDocs(Extension):
             "repository": ["", "where it is public, for example on GitHub"],
             "nav": [[], "the navigation: parts, each of titles and pages"],
             "katex": ["node_modules/katex", "the npm package, relative to the root"],
+            "everyday": [[], "words of the glossary that only authors link"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
             "plots": [{}, "kernels: {name: [colour, marker]}, axes: {key: words}"],
         }
@@ -79,6 +82,9 @@ class VerifiedDocs(Extension):
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
         formulas = TexTreeprocessor(md, self.tex)
         md.treeprocessors.register(formulas, "verified-tex", 6)
+        terms = Terms(md, self.site, self.getConfig("everyday"))
+        md.treeprocessors.register(terms, "verified-terms", 5)
+        md.treeprocessors.register(Opening(md, self.site), "verified-opening", 4)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
         source = inputs.Source(md)
         md.preprocessors.register(source, "verified-source", 1000)

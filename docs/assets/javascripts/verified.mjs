@@ -116,6 +116,7 @@ const watch = () => {
 };
 if (document.readyState === "complete") watch();
 else addEventListener("load", watch);
+if (document.querySelector("a.term")) import("./terms.mjs");
 if (document.querySelector("form.confirm")) import("./confirm.mjs");
 for (const name of ["replay", "shift", "roofline"]) {
   if (document.querySelector(`verified-${name}`)) import(`./${name}.mjs`);

@@ -1,0 +1,146 @@
+"""What the build adds to a page: the line below its title, and links of terms."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+from markdown import Markdown
+from markdown.treeprocessors import Treeprocessor
+
+from verified_docs.evidence.status import Evidence
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.opening import PACE, Opening
+from verified_docs.pages.site import Site
+from verified_docs.pages.terms import Terms, names
+
+NAV = [
+    {"Home": "index.md"},
+    {"One": [{"First": "one/a.md"}, {"Second: it's longer": "one/b.md"}]},
+    {"Two": [{"Third": "two/c.md"}]},
+    {"Reference": [{"Glossary": "reference/glossary.md"}]},
+]
+GLOSSARY = """# Glossary
+
+### Warp
+
+### Warp group
+
+### Matrix unit (tensor core, MMA) { #matrix-unit }
+
+### L2 cache
+
+### Copy
+"""
+
+
+class Built:
+    """A page below docs/ with its front matter, as MkDocs has it made."""
+
+    def __init__(self, root):
+        self.root = root
+        self.write("reference/glossary.md", GLOSSARY)
+
+    def write(self, page, text):
+        path = self.root / "docs" / page
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def __call__(self, text, front="idea: it\ngives: all of it", page="one/b.md"):
+        self.write(page, f"---\n{front}\n---\n\n{text}")
+        md = Markdown(extensions=["pymdownx.details", "tables", "attr_list"])
+        relpath = Treeprocessor(md)
+        relpath.file = SimpleNamespace(src_uri=page)
+        site = Site(Evidence(self.root, ""), nav=NAV)
+        md.treeprocessors.register(Terms(md, site, ["copy"]), "terms", 5)
+        md.treeprocessors.register(Opening(md, site), "opening", 4)
+        md.treeprocessors.register(relpath, "relpath", 0)
+        return md.convert(text)
+
+
+@pytest.fixture
+def built(tmp_path) -> Built:
+    return Built(tmp_path)
+
+
+def opening(html: str) -> str:
+    return "".join(re.findall(r'<div class="quiet".*?</div>', html))
+
+
+def test_a_page_needs_the_one_before_it_in_its_part(built):
+    html = built("# B\n\nSome words.")
+    assert html.index("<h1>") < html.index("quiet") < html.index("Some words")
+    line = opening(html)
+    assert "<strong>1 min</strong>" in line
+    assert 'You need: <a href="a.md">First</a>. You will have: all of it.' in line
+    assert "You need" not in opening(built("# A", page="one/a.md"))
+    assert "You need" not in opening(built("# C", page="two/c.md"))
+
+
+def test_a_page_says_what_it_needs(built):
+    front = "gives: it\nneeds: [one/b.md, two/c.md]"
+    line = opening(built("# C", front, "one/a.md"))
+    assert '<a href="b.md">Second</a>, <a href="../two/c.md">Third</a>.' in line
+    with pytest.raises(PageError, match=r"one/a\.md: needs: two/d\.md, which is no"):
+        built("# A", "gives: it\nneeds: [two/d.md]", "one/a.md")
+
+
+def test_a_page_that_gives_nothing_has_no_line(built):
+    assert opening(built("# B", "idea: it")) == ""
+    assert opening(built("No title.")) == ""
+
+
+def test_what_is_folded_takes_no_time(built):
+    words = "word " * PACE * 2
+    assert "<strong>3 min" in opening(built(f"# B\n\n{words}"))
+    assert "<strong>1 min" in opening(built(f'# B\n\n??? note "N"\n\n    {words}'))
+
+
+def test_the_first_place_of_a_term_is_a_link(built):
+    html = built(
+        "# B\n\nSome *warps*, a warp group; a warp and\ntensor\ncores.\n\nMMA."
+    )
+    link = '<a class="term" href="../reference/glossary.md#'
+    assert f'<em>{link}warp">warps</a></em>, a {link}warp-group">warp group</a>' in html
+    assert "; a warp and" in html
+    assert f'{link}matrix-unit">tensor\ncores</a>.' in html
+    assert html.count(link) == 3
+
+
+def test_a_term_that_is_linked_is_not_linked_again(built):
+    html = built("# B\n\nA warp. A [group](../reference/glossary.md#warp).")
+    assert '<p>A warp. A <a class="term" href=' in html
+    assert html.count("term") == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# A warp",
+        "`warp`",
+        "[a warp](a.md)",
+        "Warped, non-warp and warp-wide",
+        '??? note "Warp"\n\n    A warp.',
+        "| warp |\n|---|\n| a warp |",
+        '- a warp\n{: data-line="x" }',
+        "A copy.",
+    ],
+)
+def test_what_is_no_place_for_a_term(built, text):
+    assert "glossary" not in built(text)
+
+
+def test_terms_are_linked_on_rungs(built):
+    assert "glossary" not in built("A warp.", "gives: it")
+    assert "glossary" not in built("A warp.", page="reference/glossary.md")
+
+
+def test_words_of_the_glossary(built):
+    anchors = names(built.root / "docs/reference/glossary.md", ["copy"])
+    assert anchors == {
+        "warp": "warp",
+        "warp group": "warp-group",
+        "matrix unit": "matrix-unit",
+        "tensor core": "matrix-unit",
+        "mma": "matrix-unit",
+        "l2 cache": "l2-cache",
+    }

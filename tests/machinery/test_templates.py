@@ -1,0 +1,75 @@
+"""What the site's own templates add: the card of a link, and ways to the repository."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.machinery.repository import ROOT
+from tests.machinery.small_site import SmallSite
+
+HOST = "https://github.com/someone/kernels"
+LINKS = {
+    f"{HOST}/",
+    f"{HOST}/edit/main/docs/part/page.md",
+    f"{HOST}/issues/new?title=Page",
+}
+NEEDED = ("docs/assets/javascripts/search.js", "docs/assets/card.png")
+
+
+@pytest.fixture
+def dressed(site: SmallSite) -> SmallSite:
+    """The small site with the templates of this one."""
+    shutil.copytree(ROOT / "overrides", site.root / "overrides")
+    fonts = re.findall(r'"([\w-]+-(?:wght|\d+))"', site.read("overrides/main.html"))
+    assert fonts
+    made = [f"docs/assets/vendor/fonts/{font}-normal.woff2" for font in fonts]
+    site.write(dict.fromkeys(made, b""))
+    site.write({name: (ROOT / name).read_bytes() for name in NEEDED})
+    site.edit("mkdocs.yml", "  font: false", "  font: false\n  custom_dir: overrides")
+    return site
+
+
+def built(site: SmallSite) -> str:
+    site.build()
+    assert site.found() == []
+    return site.read("site/part/page/index.html")
+
+
+def test_no_repository_no_links(dressed):
+    page = built(dressed)
+    assert "issues/new" not in page
+    assert "md-source" not in page
+    assert "/edit/" not in page
+
+
+def test_a_repository_has_links(dressed):
+    dressed.edit("mkdocs.yml", "theme:\n", f"repo_url: {HOST}/\ntheme:\n")
+    page = built(dressed)
+    assert set(re.findall(r'href="([^"]*)"', page)) >= LINKS
+    # The theme would ask the host for its stars.
+    assert 'data-md-component="source"' not in page
+
+
+def test_a_link_to_a_page_has_a_card(dressed):
+    page = built(dressed)
+    card = dict(re.findall(r'<meta property="og:(\w+)" content="([^"]*)">', page))
+    assert card["title"] == "Page"
+    assert card["description"] == "A page with one of everything."
+    assert card["image"] == "http://127.0.0.1:8000/assets/card.png"
+    assert (dressed.root / "site/assets/card.png").is_file()
+
+
+def test_words_of_a_card_are_those_of_the_page(dressed):
+    page = dressed.root / "site/part/page/index.html"
+    dressed.build()
+    page.write_text(page.read_text().replace('content="A page with', 'content="Not'))
+    assert any("stands outside the article" in f.reason for f in dressed.found())
+
+
+def test_the_card_has_the_size_that_hosts_show():
+    head = Path(ROOT / "docs/assets/card.png").read_bytes()[:24]
+    assert head.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
+    assert (width, height) == (1200, 630)

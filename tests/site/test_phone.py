@@ -1,0 +1,51 @@
+"""On a phone nothing is cut without a cue, and the table of all files is cards."""
+
+from playwright.sync_api import Page, expect
+
+from tests.site.visit import DESKTOP, PHONE, Visit
+
+# What scrolls sideways without a shade. The code of a replay follows its line alone.
+BOXES = "article *:not(verified-replay *)"
+BARE = """boxes => [...document.querySelectorAll(boxes)].filter(
+    box => {
+        const { overflowX, backgroundImage } = getComputedStyle(box)
+        return /auto|scroll/.test(overflowX) && box.scrollWidth > box.clientWidth + 1
+            && box.clientWidth > 1 && !backgroundImage.includes("gradient")
+    }
+).map(box => box.outerHTML.slice(0, 200))"""
+WIDE = """table => table.getBoundingClientRect().right > innerWidth"""
+
+
+def test_what_scrolls_has_a_shade(visit: Visit) -> None:
+    visit.page.set_viewport_size(PHONE)
+    bare = visit.page.evaluate(BARE, BOXES)
+    visit.page.set_viewport_size(DESKTOP)
+    assert bare == []
+
+
+def test_every_file_has_a_card(page: Page, address: str) -> None:
+    page.set_viewport_size(PHONE)
+    page.goto(address + "reference/verification/")
+    table = page.locator("table.verification")
+    row = table.locator("> tbody > tr").first
+    assert not table.evaluate(WIDE)
+    assert row.locator("> th").bounding_box()["x"] == row.bounding_box()["x"]
+    below = row.locator("> td").first.bounding_box()["y"]
+    assert below > row.locator("> th").bounding_box()["y"]
+    row.locator("details.badge").click()
+    expect(row.locator(".badge-facts")).to_be_visible()
+    assert not table.evaluate(WIDE)
+    page.set_viewport_size(DESKTOP)
+    assert table.locator("> thead").is_visible()
+
+
+def test_a_wide_table_keeps_its_first_column(page: Page, address: str) -> None:
+    page.set_viewport_size(PHONE)
+    page.goto(address + "softmax/one-row-per-program/")
+    box = page.locator("figure.measurements .scroll").first
+    name = box.locator("tbody th").first
+    before = name.bounding_box()
+    box.evaluate("box => { box.scrollLeft = 200 }")
+    page.wait_for_function("box => box.scrollLeft === 200", arg=box.element_handle())
+    assert name.bounding_box() == before
+    page.set_viewport_size(DESKTOP)

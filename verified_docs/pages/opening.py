@@ -1,0 +1,85 @@
+"""The quiet line below a page's title: how long it takes, what it needs, what it gives.
+
+The minutes are computed from the words that are not folded. The rest is front matter
+(a notebook: metadata.page): `gives` says what the reader will have, and `needs` names
+pages; without it the page needs the one before it in its part. A page without `gives`
+has no such line.
+"""
+
+import math
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement
+
+from markdown import Markdown
+from markdown.treeprocessors import Treeprocessor
+
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.ladder import front_matter, parts
+from verified_docs.pages.site import Site
+
+PACE = 150  # words a minute, formulas and code between them
+FOLDED = "details"
+
+
+class Opening(Treeprocessor):
+    """Puts the line below the first heading; formulas are one word each by then."""
+
+    def __init__(self, md: Markdown, site: Site) -> None:
+        super().__init__(md)
+        self.site = site
+
+    def run(self, root: Element) -> None:
+        """Change the page in place. Raises PageError where `needs` names no page."""
+        page = source(self.md)
+        title = root.find("h1")
+        front = front_matter(self.site.evidence.root / "docs" / page) if page else {}
+        if title is None or "gives" not in front:
+            return
+        line = Element("div", {"class": "quiet", "data-search-exclude": ""})
+        SubElement(line, "strong").text = f"{minutes(root)} min"
+        asked = needs(self.site.nav, page, front.get("needs"))
+        for number, (needed, name) in enumerate(asked.items()):
+            line[-1].tail = ", " if number else ". You need: "
+            address = posixpath.relpath(needed, posixpath.dirname(page))
+            SubElement(line, "a", {"href": address}).text = name
+        line[-1].tail = f". You will have: {front['gives']}."
+        root.insert(list(root).index(title) + 1, line)
+
+
+def source(md: Markdown) -> str:
+    """The path of the page below docs/, or "" where the builder is not MkDocs."""
+    if "relpath" not in md.treeprocessors:
+        return ""
+    relpath = md.treeprocessors["relpath"]
+    return str(relpath.file.src_uri)  # type: ignore[attr-defined]
+
+
+def minutes(root: Element) -> int:
+    """How long it takes to read what is not folded."""
+    return math.ceil(len(" ".join(texts(root)).split()) / PACE)
+
+
+def texts(element: Element) -> Iterator[str]:
+    """The texts in an element, those that are folded left out."""
+    yield element.text or ""
+    for child in element:
+        if child.tag != FOLDED:
+            yield from texts(child)
+        yield child.tail or ""
+
+
+def needs(
+    nav: Sequence[Mapping[str, Any]], page: str, named: Sequence[str] | None
+) -> dict[str, str]:
+    """The pages that a page needs, with their short titles. Raises PageError."""
+    titles: dict[str, str] = {}
+    for pages in parts(nav).values():
+        titles |= {each: title.partition(":")[0] for each, title in pages.items()}
+        if named is None and page in pages:
+            before = list(pages)[: list(pages).index(page)]
+            named = before[-1:]
+    if unknown := [each for each in named or () if each not in titles]:
+        raise PageError(f"{page}: needs: {unknown[0]}, which is no page of a part")
+    return {each: titles[each] for each in named or ()}
