@@ -18,6 +18,7 @@ VERIFICATION = "verification.json"
 VERDICTS = "records/interpreter/mutants.json"
 REPLAYS = "tests/replays"
 REPLAYED = "records/interpreter/replays"
+NOTEBOOKS = "notebooks"
 SETTINGS = "pytest.ini"
 
 # What a page writes to show a snippet, or a section of it after a colon.

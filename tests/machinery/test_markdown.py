@@ -5,11 +5,12 @@ import re
 import textwrap
 
 import pytest
+from markdown import Markdown
 
 from tests.machinery.repository import H200, L4, ONLINE, Repository, blocks
 from verified_docs.code import snippets
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.markdown import tensors
+from verified_docs.pages.markdown import makeExtension, tensors
 
 INCLUDE = '```python\n--8<-- "softmax/online.py:kernel"\n```'
 
@@ -64,6 +65,19 @@ def test_a_section_that_cuts_a_function_says_so(repository):
     part = "part of <code>kernel</code>"
     assert part in repository.page('```python\n--8<-- "softmax/online.py:rest"\n```')
     assert part not in repository.page(INCLUDE)
+
+
+def test_a_notebook_opens_in_colab_where_its_repository_is_known(repository):
+    repository.write({"notebooks/one.ipynb": "{}"})
+    links = {}
+    for address in ("", "https://github.com/owner/name"):
+        options = {"root": str(repository.root), "repository": address}
+        extension = makeExtension(**options)
+        page = Markdown(extensions=[extension]).convert("```notebook\none.ipynb\n```")
+        links[address] = re.findall(r'href="([^"]*)"', page)
+    here = "/notebooks/one.ipynb"
+    there = f"https://colab.research.google.com/github/owner/name/blob/main{here}"
+    assert [*links.values()] == [[here], [here, there]]
 
 
 def test_the_same_section_twice_has_no_id_twice(repository):
@@ -185,6 +199,7 @@ def test_no_header_of_a_table_is_empty(repository):
         ("```py\nprint(1)\n```", "a fence in 'py' is not published"),
         ("```markdown\n# x\n```", "a fence in 'markdown' is not published"),
         ("```\nprint(1)\n```", "a fence without a language is not published"),
+        ("```notebook\nnone.ipynb\n```", "there is no notebooks/none.ipynb"),
         ('```python\n--8<-- "softmax/online.py:kernal"\n```', "no section 'kernal'"),
         ('```python\n--8<-- "softmax/onlin.py"\n```', "did you mean softmax/online.py"),
         ('```python\n--8<-- "../setup.py"\n```', "there is no such snippet"),

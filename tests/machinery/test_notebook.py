@@ -3,13 +3,16 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from nbformat import NotebookNode, v4
 
 from tests.machinery.repository import ROOT, Repository
+from verified_docs import layout
 from verified_docs.pages import notebook
 from verified_docs.pages.notebook import NotebookError
 
@@ -151,6 +154,33 @@ def test_the_build_says_why_it_stopped(site, old, new, reason):
     assert result.returncode != 0
     assert re.search(reason, result.stderr)
     assert "Traceback" not in result.stderr
+
+
+DOWNLOADED = sorted((ROOT / layout.NOTEBOOKS).glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", DOWNLOADED, ids=lambda path: path.stem)
+def test_a_notebook_to_download_runs_without_a_gpu(path, tmp_path, monkeypatch):
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    shutil.copy(path, tmp_path)
+    notebook.run(tmp_path / path.name, ROOT)
+    there, again = (
+        json.loads(each.read_text(encoding="utf-8"))
+        for each in (path, tmp_path / path.name)
+    )
+    assert there["metadata"]["run"]["sha256"] == notebook.digest(there)
+    sources, wanted = ([c["source"] for c in n["cells"]] for n in (there, again))
+    assert sources == wanted
+    # The first cell sets up. All others are files, and their demos print.
+    start, *files = [c for c in again["cells"] if c["cell_type"] == "code"]
+    for cell in files:
+        assert cell["metadata"]["snippet"]
+        assert "largest error" in "".join(cell["outputs"][0]["text"])
+    pinned = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    kernels = " ".join(pinned["optional-dependencies"]["kernels"])
+    [package] = re.findall(r"pip install .*?(\S+==\S+)", "".join(start["source"]))
+    assert package in kernels
+    assert (ROOT / "docs" / layout.NOTEBOOKS / path.name).samefile(path)
 
 
 def test_published_notebooks_are_fresh():

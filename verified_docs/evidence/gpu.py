@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -58,7 +59,7 @@ def main(root: Path, everything: bool, folder: str) -> int:
         seen = records.load(file).snippets
     entries = {
         name: _entry(root, name, run, seen.get(name, {}).get(key), end)
-        for name, end in zip(due, ended, strict=True)
+        for name, (end, _) in zip(due, ended, strict=True)
         if (root / layout.test_file(name)).is_file()
     }
     target = root / layout.verification_file(facts["gpu"], folder)
@@ -67,16 +68,21 @@ def main(root: Path, everything: bool, folder: str) -> int:
         shutil.copy(known.path, target)
     records.merge(target, {run: facts}, entries, root)
     wrong = 0
-    for name in due:
+    for name, (_, seconds) in zip(due, ended, strict=True):
         reason = _judge(root, name, entries.get(name))
         wrong += bool(reason)
-        print(f"{name}: {reason or f'{entries[name].cases} cases passed'}")
+        told = reason or f"{entries[name].cases} cases passed"
+        print(f"{name}: {told} ({seconds:.0f} s)")
     print(f"{target}: {len(due) - wrong} of {len(due)} snippets that were due passed")
     return 1 if wrong else 0
 
 
-def _test(root: Path, name: str, file: Path) -> str:
-    """Run the tests of a snippet; what they tell is shown if they fail. Returns how."""
+def _test(root: Path, name: str, file: Path) -> tuple[str, float]:
+    """Run the tests of a snippet; what they tell is shown if they fail.
+
+    Returns how they failed, or "", and the seconds that they took.
+    """
+    began = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-c", layout.SETTINGS, layout.test_file(name), "--record", str(file)]
     own = {key: each for key, each in os.environ.items() if "PYTEST" not in key}
@@ -91,10 +97,11 @@ def _test(root: Path, name: str, file: Path) -> str:
             timeout=SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return f"it ran longer than {SECONDS} s"
+        return f"it ran longer than {SECONDS} s", SECONDS
     if run.returncode:
         print(run.stdout.decode(errors="replace"), flush=True)
-    return f"pytest ended with status {run.returncode}" if run.returncode else ""
+    end = f"pytest ended with status {run.returncode}" if run.returncode else ""
+    return end, time.monotonic() - began
 
 
 def _entry(root: Path, name: str, run: str, seen: Entry | None, end: str) -> Entry:

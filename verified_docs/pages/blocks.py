@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import PurePosixPath
+from urllib.parse import urlsplit
 
 from verified_docs import layout
 from verified_docs.code import snippets
@@ -124,6 +125,22 @@ def cell(site: Site, body: str, options: Mapping[str, str]) -> str:
     return _printed(made, facts, text)
 
 
+def to_run(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """Where to get the notebook that the body names: here, from GitHub into Colab."""
+    name = f"{layout.NOTEBOOKS}/{body.strip()}"
+    if not (site.evidence.root / name).is_file():
+        raise FenceError(f"there is no {name}")
+    links = [
+        f'<a class="md-button" download href="{site.base}{escape(name)}">'
+        "Download the notebook</a>"
+    ]
+    host, path = urlsplit(site.repository)[1:3]
+    if host == "github.com":
+        colab = f"https://colab.research.google.com/github{path}/blob/main/{name}"
+        links.append(f'<a class="md-button" href="{escape(colab)}">Open in Colab</a>')
+    return f"<p>{' '.join(links)}</p>"
+
+
 def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The diagram in the file that the body names, relative to docs/assets."""
     name = body.strip()
@@ -222,6 +239,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "diff": (diff, ("from", "to")),
     "output": (output, ("from",)),
     "cell": (cell, ("notebook", "id")),
+    "notebook": (to_run, ()),
     "svg": (svg, ()),
     "replay": (replay, ()),
     "shift": (shift, ()),
@@ -235,7 +253,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "console": (console, ()),
 }
 # Those that have a body; of the others it is computed.
-WRITTEN = {"python", "svg", "replay", "plot", "measurements", "console"}
+WRITTEN = {"python", "notebook", "svg", "replay", "plot", "measurements", "console"}
 
 
 def render(site: Site, language: str, body: str, options: Mapping[str, str]) -> str:

@@ -38,6 +38,7 @@ class VerifiedDocs(Extension):
             "root": [".", "the repository; everything else has its place below it"],
             "gpu": ["", "the folder in records/ whose figures the prose quotes"],
             "published": ["", "the commit whose run publishes the site"],
+            "repository": ["", "where it is public, for example on GitHub"],
             "nav": [[], "the navigation: parts, each of titles and pages"],
             "katex": ["node_modules/katex", "the npm package, relative to the root"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
@@ -49,8 +50,13 @@ class VerifiedDocs(Extension):
         root = Path(os.fspath(self.getConfig("root")))
         macros, identifiers = tensors(self.getConfig("tensors"))
         evidence = Evidence(root, self.getConfig("gpu"))
-        published, nav = self.getConfig("published"), self.getConfig("nav")
-        self.site = Site(evidence, published, identifiers, nav)
+        self.site = Site(
+            evidence,
+            self.getConfig("published"),
+            identifiers,
+            self.getConfig("nav"),
+            self.getConfig("repository"),
+        )
         fence = {
             "name": "*",
             "class": "",

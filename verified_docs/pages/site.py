@@ -15,14 +15,15 @@ class Site:
 
     `published` is the commit whose run publishes the site, if one does.
     `identifiers` maps a name in Python code to a class of its own, such as m_i to t-m.
-    `nav` is the navigation as mkdocs.yml has it. `base` is the way from the page at
-    hand to the root of the site.
+    `nav` is the navigation as mkdocs.yml has it. `repository` is where the repository
+    is public, or "". `base` is the way from the page at hand to the root of the site.
     """
 
     evidence: Evidence
     published: str = ""
     identifiers: Mapping[str, str] = field(default_factory=dict)
     nav: Sequence[Mapping[str, Any]] = ()
+    repository: str = ""
     base: str = "/"
     count: int = 0
 

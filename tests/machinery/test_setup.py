@@ -1,0 +1,49 @@
+"""The page that sets a machine up: its commands run, in the order that it shows."""
+
+import os
+import re
+import subprocess
+import sysconfig
+
+from tests.machinery.repository import ROOT
+from verified_docs import layout
+from verified_docs.code import archive
+
+PAGE = (ROOT / "docs/start/setup.md").read_text(encoding="utf-8")
+COMMANDS = (
+    "python3 -m venv .venv",
+    ". .venv/bin/activate",
+    "pip install torch==2.13.0 triton==3.7.1 numpy==2.4.6",
+    "python -m zipfile -e snippets.zip .",
+    "TRITON_INTERPRET=1 python snippets/start/vector_add.py",
+    'python -c "import torch; print(torch.version.cuda, torch.cuda.is_available())"',
+)
+
+
+def test_its_commands_run_one_after_the_other_in_a_fresh_folder(tmp_path):
+    shown = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
+    assert [c for c in dict.fromkeys(shown) if c in COMMANDS] == list(COMMANDS)
+    archive.write(tmp_path / "snippets.zip", ROOT)
+    # pip downloads nothing: it finds what these tests run with, if that is pinned.
+    here = {"PYTHONPATH": sysconfig.get_path("purelib"), "PIP_NO_INDEX": "1"}
+    run = subprocess.run(
+        ["sh", "-ec", "\n".join(COMMANDS)],
+        cwd=tmp_path,
+        env=os.environ | here | {"PIP_FIND_LINKS": ""},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"cpu: largest error \S+e-07\n\S+ (True|False)\n$", run.stdout)
+
+
+def test_what_runs_without_triton():
+    told = PAGE.partition("### macOS")[2].partition("\n#")[0]
+    files = {
+        name
+        for name in layout.names(ROOT)
+        if "import triton" not in (ROOT / layout.snippet_file(name)).read_text()
+    }
+    wrong = set(filter(layout.is_wrong, files))
+    assert set(re.findall(r"`(\w+/\w+\.py)`", told)) == files - wrong
