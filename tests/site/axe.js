@@ -1,8 +1,8 @@
 // axe-core's violations. Most elements of a page are parts of formulas, which KaTeX makes
 // alike: meanwhile, a formula whose looks several before it have is plain text. A look is a
 // colour, on a ground, in large letters or not, of a word: axe judges no single letter.
-// What it is to go without is taken away, too: each element costs time.
-async ([without, options]) => {
+// Code is plain text, too: its colours are measured where they are set (test_colours.py).
+async (options) => {
   const SEVERAL = 3; // Some it cannot judge, because something lies over them.
   const grounds = new Map([[null, ""]]);
 
@@ -24,8 +24,10 @@ async ([without, options]) => {
   }
 
   const seen = new Map();
-  const outside = [...document.querySelectorAll(without)];
-  const texts = outside.map((element) => [element, document.createTextNode("")]);
+  const codes = [...document.querySelectorAll("pre > code")];
+  const tokens = codes.map((code) => [...code.childNodes]);
+  for (const code of codes) code.replaceChildren(code.textContent);
+  const texts = [];
   for (const formula of document.querySelectorAll(".katex")) {
     const words = [...formula.querySelectorAll(".katex-html *")].filter(
       (part) => !part.childElementCount && part.textContent.trim().length > 1,
@@ -40,5 +42,6 @@ async ([without, options]) => {
   for (const [element, text] of texts) element.replaceWith(text);
   const { violations } = await axe.run({ include: ["html"] }, options);
   for (const [element, text] of texts) text.replaceWith(element);
+  codes.forEach((code, n) => code.replaceChildren(...tokens[n]));
   return violations;
 }
