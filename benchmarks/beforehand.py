@@ -6,7 +6,7 @@ Triton and PyTorch keep what they compile on the disk, where the run finds it.
 import multiprocessing
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import partial
 from typing import Any
@@ -16,20 +16,24 @@ from triton.runtime.autotuner import Autotuner
 from triton.runtime.jit import JITFunction
 
 from benchmarks import parts, timing
-from benchmarks.part import Shape, kind
+from benchmarks.part import Part, Shape
+from benchmarks.peers import COMPILED
 
 WORKERS = 14  # each fills a part of the GPU
+LENGTHS = {"rows", "batch", "seq", "window", "fill"}  # nothing is compiled for them
 
 
-def compile_all(names: Sequence[str]) -> None:
-    """Compile what these parts need. What fails here, fails and is told later too."""
+def compile_all(wanted: Iterable[Part]) -> None:
+    """Compile what these lists need. What fails here, fails and is told later too."""
     start = time.perf_counter()
     workers = max(1, min(WORKERS, (os.cpu_count() or 1) - 1))
     context = multiprocessing.get_context("spawn")
     # As the run itself does, and so that it finds what was compiled.
     off = partial(torch.set_grad_enabled, False)
+    found = [task for part in wanted for task in tasks(part)]
+    found.sort(key=lambda task: -getattr(task[2], "head_dim", 0))  # the longest first
     with ProcessPoolExecutor(workers, context, off) as pool:
-        pending = {pool.submit(compile_one, *task): task for task in tasks(names)}
+        pending = {pool.submit(compile_one, *task): task for task in found}
         for done in as_completed(pending):
             if error := done.exception():
                 print(f"not compiled beforehand: {pending[done][:2]}: {error!s:.200}")
@@ -37,35 +41,28 @@ def compile_all(names: Sequence[str]) -> None:
     print(f"compiled {len(pending)} things in {seconds:.0f} s", flush=True)
 
 
-def tasks(names: Sequence[str]) -> list[tuple[str, str, Shape]]:
-    """Part, kernel and shape of what there is to compile, the longest first."""
-    found = [(name, *task) for name in names for task in of(name)]
-    return sorted(found, key=lambda task: -getattr(task[2], "head_dim", 0))
-
-
-def of(name: str) -> Iterator[tuple[str, Shape]]:
-    """What a list compiles: some peers for each shape, our kernels for each kind."""
-    part, seen = parts.load(name), set()
-    for shape in part.shapes():
-        ours = () if kind(shape) in seen else part.own
-        seen.add(kind(shape))
-        for kernel in (*part.compiled, *ours):
-            yield kernel, shape
+def tasks(part: Part) -> Iterator[tuple[str, str, Shape]]:
+    """List, kernel and shape: some peers for each shape, ours for each kind."""
+    seen = set()
+    for shape in part.shapes:
+        kind = tuple(item for item in vars(shape).items() if item[0] not in LENGTHS)
+        for kernel in part.kernels(shape):
+            new = kernel in part.own and (kernel, kind) not in seen
+            if new or kernel in COMPILED:
+                seen.add((kernel, kind))
+                yield part.name, kernel, shape
 
 
 def compile_one(name: str, kernel: str, shape: Shape) -> None:
     """Make and call one kernel. Ours are not launched, and nothing is tuned."""
     part = parts.load(name)
     timing.ROUND = 1  # nobody looks at the values
-    trial = part.trial(shape)
+    (inputs,) = part.inputs(shape)
     if kernel in part.own:
         # PyTorch's compiler, if it ran in this process, left its own assembler behind.
         os.environ.pop("TRITON_PTXAS_PATH", None)
         without_launching()
-    make = (trial.own | trial.peers).get(kernel)
-    made = make() if make else []
-    for call in made[:1] if isinstance(made, list) else [made]:
-        call()
+    part.make(kernel, inputs)()
 
 
 def without_launching() -> None:

@@ -1,10 +1,12 @@
-"""How each snippet is called: written here once, for the benchmarks and the compiler.
+"""How a published function is called: written here once, for all that call it.
 
-A file publishes its last function with parameters that CALLS knows, whatever its name.
+A file publishes its last function whose first parameter is one of the inputs, whatever
+its name. It gets the inputs that it has parameters for. What it wants in a layout of
+its own, such as packed sequences, is prepared beforehand.
 """
 
-import ast
 import importlib.util
+import inspect
 import itertools
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -17,19 +19,10 @@ import torch
 from torch import Tensor
 
 Call = Callable[[], Any]
+Inputs = dict[str, Any]  # by the names of parameters
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = 16  # keys
-
-
-def public(path: Path) -> tuple[str, Callable[..., Call]] | None:
-    """The name of what a file publishes, and who calls it. It is read, not run."""
-    for node in reversed(ast.parse(path.read_text(encoding="utf-8")).body):
-        if isinstance(node, ast.FunctionDef):
-            parameters = tuple(arg.arg for arg in node.args.args)
-            if parameters in CALLS:
-                return node.name, CALLS[parameters]
-    return None
 
 
 def load(name: str, changes: Mapping[str, str] | None = None) -> ModuleType:
@@ -59,59 +52,68 @@ def load(name: str, changes: Mapping[str, str] | None = None) -> ModuleType:
     return module
 
 
-def call(module: ModuleType, *inputs: Tensor, **options: Any) -> Call:
+def public(module: ModuleType, inputs: Inputs) -> Callable[..., Any]:
+    """What a file publishes for these inputs.
+
+    Raises:
+        LookupError: no function of it begins with one of them.
+    """
+    for function in reversed(vars(module).values()):
+        if inspect.isfunction(function) and function.__module__ == module.__name__:
+            first = [*inspect.signature(function).parameters][:1]
+            if inputs.keys() & first:
+                return function
+    known = ", ".join(inputs)
+    raise LookupError(f"no function of {module.__file__} begins with one of {known}")
+
+
+def call(module: ModuleType, inputs: Inputs, **options: Any) -> Call:
     """The call of what a snippet publishes, with all that it needs prepared.
 
     Args:
         module: the snippet, as `load` imports it.
         inputs: x [rows, cols], and dy for the backward pass alone; or q, k and v
-            [batch, heads, seq, head_dim].
-        options: those of the snippet's function, such as `causal`.
-
-    Raises:
-        LookupError: the file has no function with parameters that are known here.
+            [batch, heads, seq, head_dim] with what else some functions take, such as
+            `causal`.
+        options: what this function must take.
     """
-    found = public(Path(module.__file__))
-    if found is None:
-        raise LookupError(f"CALLS has no function of {module.__file__}")
-    name, caller = found
-    return caller(getattr(module, name), *inputs, **options)
+    function = public(module, inputs)
+    wanted = inspect.signature(function).parameters
+    for name, prepare in LAYOUTS.items():
+        if name in wanted:
+            inputs = inputs | prepare(module, inputs)
+    given = {key: value for key, value in inputs.items() if key in wanted} | options
+    if "dy" in inputs:
+        return backward(function, inputs["dy"], **given)
+    if "q" in given and "causal" not in wanted:
+        return one_head_at_a_time(function, **given)
+    return partial(function, **given)
 
 
-def prepare(name: str, *inputs: Tensor, **options: Any) -> Call:
-    """The call of a snippet by its name."""
-    return call(load(name), *inputs, **options)
-
-
-def rows(
-    function: Callable[..., Any], x: Tensor, dy: Tensor | None = None, **options
+def backward(
+    function: Callable[..., Tensor], dy: Tensor, x: Tensor, **options: Any
 ) -> Call:
-    """softmax(x), or its backward pass alone."""
-    if dy is None:
-        return partial(function, x, **options)
+    """The backward pass alone."""
     leaf = x.detach().requires_grad_()
     with torch.enable_grad():
-        y = function(leaf)
+        y = function(leaf, **options)
     return lambda: torch.autograd.grad(y, leaf, dy, retain_graph=True)
 
 
-def heads(function: Callable[..., Any], *qkv: Tensor, **options: Any) -> Call:
-    """attention(q, k, v); without a causal mask it takes one head, so each in turn."""
-    if "causal" in (function.__kwdefaults__ or ()):
-        return partial(function, *qkv, **options)
-    each = [*zip(*(x.flatten(0, 1) for x in qkv), strict=True)]
-    return lambda: [function(*head, **options) for head in each][-1]
-
-
-def packed(
-    function: Callable[..., Any],
-    *qkv: Tensor,
-    lengths: Sequence[int] | None = None,
-    **options: Any,
+def one_head_at_a_time(
+    function: Callable[..., Any], q: Tensor, k: Tensor, v: Tensor, **options: Any
 ) -> Call:
-    """Pack the sequences of a padded batch; without lengths, they fill it."""
-    starts = (boundaries(x, lengths) for x in qkv[:2])
-    return partial(function, *(pack(x, lengths) for x in qkv), *starts, **options)
+    """The calls of a function without a causal mask: it takes no batch of heads."""
+    heads = [*zip(*(x.flatten(0, 1) for x in (q, k, v)), strict=True)]
+    return lambda: [function(*head, **options) for head in heads][-1]
+
+
+def packed(module: ModuleType, inputs: Inputs) -> Inputs:
+    """The sequences of a padded batch, packed; without lengths, they fill it."""
+    lengths = inputs.get("lengths")
+    tokens = {name: pack(inputs[name], lengths) for name in "qkv"}
+    starts = {f"cu_seqlens_{name}": boundaries(inputs[name], lengths) for name in "qk"}
+    return tokens | starts
 
 
 def pack(x: Tensor, lengths: Sequence[int] | None = None) -> Tensor:
@@ -126,40 +128,26 @@ def boundaries(x: Tensor, lengths: Sequence[int] | None = None) -> Tensor:
     return torch.tensor([*starts], dtype=torch.int32, device=x.device)
 
 
-def paged(
-    function: Callable[..., Any],
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    **options: Any,
-) -> Call:
-    """Put keys and values into pages, which lie in a random order."""
-    batch, heads, seq, head_dim = k.shape
-    count = seq // PAGE
-    order = torch.randperm(batch * count, device=k.device).view(batch, count)
-    pages = []
-    for x in (k, v):
-        filled = x.new_empty(batch * count, PAGE, heads, head_dim)
-        for sequence, where in zip(x, order, strict=True):
+def paged(module: ModuleType, inputs: Inputs) -> Inputs:
+    """Keys and values in pages, which lie in a random order."""
+    batch, heads, seq, head_dim = inputs["k"].shape
+    count, device = seq // PAGE, inputs["k"].device
+    order = torch.randperm(batch * count, device=device).view(batch, count)
+    pages = {}
+    for name in "kv":
+        pages[name] = inputs[name].new_empty(batch * count, PAGE, heads, head_dim)
+        for sequence, where in zip(inputs[name], order, strict=True):
             cut = sequence.view(heads, count, PAGE, head_dim)
-            filled[where] = cut.permute(1, 2, 0, 3)
-        pages.append(filled)
-    lengths = torch.full((batch,), seq, dtype=torch.int32, device=k.device)
-    return partial(function, q, *pages, order.int(), lengths, **options)
+            pages[name][where] = cut.permute(1, 2, 0, 3)
+    lengths = torch.full((batch,), seq, dtype=torch.int32, device=device)
+    return pages | {"block_table": order.int(), "seq_lens": lengths}
 
 
-def fp8(
-    function: Callable[..., Any],
-    *qkv: Tensor,
-    transpose: bool = False,
-    **options: Any,
-) -> Call:
-    """Quantise beforehand. Each call transposes v, or it is done beforehand too."""
-    quantise = function.__globals__["quantise"]
-    (q, k, v), scales = zip(*map(quantise, qkv), strict=True)
-    if transpose:
-        return lambda: function(q, k, columns(v), *scales, **options)
-    return partial(function, q, k, columns(v), *scales, **options)
+def quantised(module: ModuleType, inputs: Inputs) -> Inputs:
+    """Quantised by the file itself, with v transposed."""
+    (q, k, v), scales = zip(*(module.quantise(inputs[x]) for x in "qkv"), strict=True)
+    names = "q_scale", "k_scale", "v_scale"
+    return {"q": q, "k": k, "v": columns(v), **dict(zip(names, scales, strict=True))}
 
 
 def columns(v: Tensor) -> Tensor:
@@ -169,19 +157,9 @@ def columns(v: Tensor) -> Tensor:
     return room.copy_(v.mT)
 
 
-# Who calls a function, by its parameters.
-CALLS: dict[tuple[str, ...], Callable[..., Call]] = {
-    ("x",): rows,
-    ("x", "y"): lambda add, x: partial(add, x[0], x[0]),
-    ("x", "y", "out"): lambda add, x: partial(add, x[0], x[0], x[0]),
-    ("rows", "cols", "stride"): lambda addresses, x: partial(
-        addresses, *x.shape, x.stride(0)
-    ),
-    ("s", "m"): lambda weights, q, *_: (
-        lambda: [weights(q.flatten().float(), 0.0, scale=1.0, base=b) for b in "e2"]
-    ),
-    ("q", "k", "v"): heads,
-    ("q", "k", "v", "cu_seqlens_q", "cu_seqlens_k"): packed,
-    ("q", "k", "v", "block_table", "seq_lens"): paged,
-    ("q", "k", "v", "q_scale", "k_scale", "v_scale"): fp8,
+# By a parameter that only functions of such a layout have.
+LAYOUTS: dict[str, Callable[[ModuleType, Inputs], Inputs]] = {
+    "cu_seqlens_q": packed,
+    "block_table": paged,
+    "q_scale": quantised,
 }

@@ -6,7 +6,7 @@ draw. So they are taken again and again.
 
 import statistics
 import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -44,11 +44,14 @@ class Ceilings:
         if time.monotonic() < self.last + SECONDS:
             return
         x = timing.normal(COPIED // 4, dtype="float32")
-        y = torch.empty_like(x)
-        self._time("copy", 2 * COPIED, lambda: y.copy_(x))
+        work = {"copy": 2 * COPIED}
+        calls = {"copy": partial(torch.empty_like(x).copy_, x)}
         for m, n, k in PRODUCTS:
             a, b = (timing.normal(*s, dtype="bfloat16") for s in ((m, k), (k, n)))
-            self._time(f"{m} x {n} x {k}", 2 * m * n * k, lambda a=a, b=b: a @ b)
+            name = f"{m} x {n} x {k}"
+            work[name], calls[name] = 2 * m * n * k, partial(torch.matmul, a, b)
+        for name, seconds in timing.medians(calls, rounds=1).items():
+            self.speeds.setdefault(name, []).append(work[name] / seconds)
         for _ in range(50):  # the GPU is at work while it is asked
             a @ b
         fields = {name: field for name, (field, _) in STATE.items()}
@@ -56,9 +59,6 @@ class Ceilings:
             self.states.setdefault(name, []).append(float(value.split()[0]))
         torch.cuda.synchronize()
         self.last = time.monotonic()
-
-    def _time(self, name: str, work: int, function: Callable[[], object]) -> None:
-        self.speeds.setdefault(name, []).append(work / timing.median(function))
 
     def facts(self) -> dict[str, Any]:
         """Of the copy and of the fastest product: the median, and how far it varied."""

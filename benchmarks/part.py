@@ -1,18 +1,14 @@
 """What a module below `parts/` says of one list of a record."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from types import SimpleNamespace as Shape  # the facts that the record keeps of it
 from typing import Any
 
 import torch
 
 from benchmarks import timing
-from benchmarks.calls import Call, prepare
-
-# Prepares what is timed: a call, or several on other inputs, which then take turns.
-Maker = Callable[[], "Call | list[Call]"]
+from benchmarks.calls import Call, Inputs, call, load
 
 
 class Wrong(Exception):
@@ -20,24 +16,26 @@ class Wrong(Exception):
 
 
 @dataclass(frozen=True)
-class Trial:
-    """Our kernels and their peers on one shape.
+class Kernel:
+    """A kernel of ours: a published file, or what is made of one.
 
     Attributes:
-        own: the kernels that take the shape.
-        peers: whom they are compared with. Each may refuse, when made or when called.
-        check: raises Wrong if a kernel's result is.
-        work: the `flops` or `bytes` that every kernel is credited with.
-        facts: what differs for a kernel: its dtype, its work.
-        measure: what is measured of the calls.
+        of: the file.
+        changes: texts of it to replace.
+        options: of its function.
+        takes: whether it is timed on a shape.
+        then: makes the timed call of its own one.
     """
 
-    own: dict[str, Maker]
-    peers: dict[str, Maker]
-    check: Callable[[str, Any], None]
-    work: dict[str, int] = field(default_factory=dict)
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)
-    measure: timing.Measure = timing.in_graphs
+    of: str
+    changes: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    takes: Callable[[Shape], bool] = lambda shape: True
+    then: Callable[[Call], Call] = lambda call: call
+
+    def call(self, inputs: Inputs) -> Call:
+        """Its call."""
+        return self.then(call(load(self.of, self.changes), inputs, **self.options))
 
 
 @dataclass(frozen=True)
@@ -45,35 +43,45 @@ class Part:
     """One list of a record.
 
     Attributes:
-        own: all our kernels in it: published files, or what is made of them.
         shapes: all shapes, in the order of the list.
-        trial: makes the inputs of a shape, and says what is to be done with them.
-        compiled: the peers that are compiled for each shape.
+        own: our kernels, by the name that the record gives them.
+        inputs: makes those of a shape; several take turns, so that no cache has them.
+        peers: who else is called with them. A peer may refuse, when made or called.
+        check: raises Wrong if a kernel's result is: its name, its inputs, the result.
+        facts: what the record keeps of a kernel on a shape, such as the `flops` or
+            `bytes` that it is credited with.
+        measure: what is measured of the calls.
         ceiling: "matmul" or "copy", which all speeds are divided by.
         against: by key, the kernel whose time is divided by all times.
         name: such as "attention/decode"; it is that of the module.
     """
 
-    own: tuple[str, ...]
-    shapes: Callable[[], Iterable[Shape]]
-    trial: Callable[[Shape], Trial]
-    compiled: tuple[str, ...] = ()
+    shapes: Sequence[Shape]
+    own: Mapping[str, Kernel]
+    inputs: Callable[[Shape], list[Inputs]]
+    check: Callable[[str, Inputs, Any], None]
+    facts: Callable[[str, Shape], dict[str, Any]]
+    peers: Mapping[str, Callable[..., Call]] = field(default_factory=dict)
+    measure: timing.Measure = timing.in_graphs
     ceiling: str | None = None
-    against: dict[str, str] = field(default_factory=dict)
+    against: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
 
+    def kernels(self, shape: Shape) -> list[str]:
+        """Who is timed on a shape."""
+        own = [name for name, kernel in self.own.items() if kernel.takes(shape)]
+        return [*own, *self.peers]
 
-def kind(shape: Shape) -> Hashable:
-    """What decides how a kernel is compiled: neither lengths nor how many there are."""
-    lengths = "rows", "batch", "seq", "window", "tokens", "fill"
-    return tuple((k, v) for k, v in vars(shape).items() if k not in lengths)
+    def make(self, name: str, inputs: Inputs) -> Call:
+        """The call of a kernel or a peer."""
+        if name in self.own:
+            return self.own[name].call(inputs)
+        return self.peers[name](**inputs)
 
 
-def published(
-    names: Iterable[str], *inputs: torch.Tensor, **options: Any
-) -> dict[str, Maker]:
-    """How to make the calls of these snippets."""
-    return {name: partial(prepare, name, *inputs, **options) for name in names}
+def published(*names: str, **facts: Any) -> dict[str, Kernel]:
+    """These files as they are."""
+    return {name: Kernel(name, **facts) for name in names}
 
 
 def near(found: torch.Tensor, expected: torch.Tensor, tolerance: float = 0.02) -> None:

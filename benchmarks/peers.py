@@ -1,15 +1,16 @@
 """Whom the kernels are compared with. A peer is made for its inputs, then called."""
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import lru_cache, partial
 from importlib import metadata
 from typing import Any
 
 import torch
 import torch._inductor.config
 import torch.nn.functional as F
+from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.flex_attention import (
     create_block_mask,
@@ -17,89 +18,96 @@ from torch.nn.attention.flex_attention import (
     noop_mask,
 )
 
-from benchmarks.calls import Call
+from benchmarks.calls import Call, backward, boundaries, pack
 
-Tensor = torch.Tensor
+# Those that are compiled for each shape.
+COMPILED = {"flex_attention", "torch.compile"}
 
-BACKENDS = {
-    "sdpa-flash": SDPBackend.FLASH_ATTENTION,
-    "sdpa-efficient": SDPBackend.EFFICIENT_ATTENTION,
-    "sdpa-cudnn": SDPBackend.CUDNN_ATTENTION,
-}
+
+def copy(x: Tensor, **others: Tensor) -> Call:
+    """What a copy takes: one read and one write."""
+    return partial(torch.empty_like(x).copy_, x)
+
+
+def torch_softmax(x: Tensor) -> Call:
+    """PyTorch's own."""
+    return partial(torch.softmax, x, dim=-1)
+
+
+def softmax_gradient(x: Tensor, dy: Tensor) -> Call:
+    """The backward pass of the same."""
+    return backward(partial(torch.softmax, dim=-1), dy, x)
 
 
 def compiled_softmax(x: Tensor) -> Call:
     """PyTorch's own kernel for this very shape."""
     torch._dynamo.reset()
     softmax = torch.compile(lambda x: torch.softmax(x, dim=-1), dynamic=False)
-    return lambda: softmax(x)
+    return partial(softmax, x)
 
 
 def liger_softmax(x: Tensor) -> Call:
     """The softmax of the package liger-kernel; it refuses longer rows than 65536."""
     from liger_kernel.ops.softmax import LigerSoftmaxFunction
 
-    return lambda: LigerSoftmaxFunction.apply(x)
-
-
-def softmax_gradient(x: Tensor, dy: Tensor) -> Call:
-    """The backward pass of PyTorch's own softmax."""
-    leaf = x.detach().requires_grad_()
-    with torch.enable_grad():
-        y = torch.softmax(leaf, dim=-1)
-    return lambda: torch.autograd.grad(y, leaf, dy, retain_graph=True)
+    return partial(LigerSoftmaxFunction.apply, x)
 
 
 def sdpa(
-    name: str, q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, **options: Any
+    backend: SDPBackend, q: Tensor, k: Tensor, v: Tensor, causal: bool = False
 ) -> Call:
     """PyTorch's own attention, by one of its backends and no other."""
+    grouped = {"enable_gqa": True} if q.shape[1] != k.shape[1] else {}
 
     def call() -> Tensor:
-        with sdpa_kernel(BACKENDS[name]):
+        with sdpa_kernel(backend):
             attention = F.scaled_dot_product_attention
-            return attention(q, k, v, is_causal=causal, **options)
+            return attention(q, k, v, is_causal=causal, **grouped)
 
     return call
 
 
-def grouped_rows(name: str, q: Tensor, k: Tensor, v: Tensor) -> Call:
-    """The queries that share a head of k as rows of one head: no backend minds that."""
+sdpa_flash = partial(sdpa, SDPBackend.FLASH_ATTENTION)
+sdpa_efficient = partial(sdpa, SDPBackend.EFFICIENT_ATTENTION)
+sdpa_cudnn = partial(sdpa, SDPBackend.CUDNN_ATTENTION)
+
+
+def grouped_rows(q: Tensor, k: Tensor, v: Tensor) -> Call:
+    """The queries that share a head of k as rows of one head.
+
+    The memory-efficient backend takes no fewer heads of keys than of queries.
+    """
     batch, heads, _, head_dim = q.shape
     rows = q.view(batch, k.shape[1], heads // k.shape[1], head_dim)
-    call = sdpa(name, rows, k, v)
+    call = sdpa_efficient(rows, k, v)
     return lambda: call().reshape(q.shape)
 
 
 def flex(
-    q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, window: int | None = None
+    q: Tensor, k: Tensor, v: Tensor, causal: bool = False, window: int | None = None
 ) -> Call:
     """FlexAttention, compiled for one shape, as its authors advise."""
+    return partial(compiled_flex(q.shape, k.shape, q.device, causal, window), q, k, v)
+
+
+@lru_cache(maxsize=1)
+def compiled_flex(
+    q: torch.Size, k: torch.Size, device: torch.device, causal: bool, window: int | None
+) -> Callable[..., Tensor]:
+    """FlexAttention, compiled without a memory of other shapes."""
 
     def seen(batch: Tensor, head: Tensor, i: Tensor, j: Tensor) -> Tensor:
         return (i >= j) & (i - j < window) if window else i >= j
 
-    mask, seq = None, q.shape[2]
-    if causal:
-        mask = create_block_mask(seen, None, None, seq, seq, device=q.device)
-    return partial(compiled_flex(), q, k, v, block_mask=mask)
-
-
-def flex_decode(q: Tensor, seq_k: int) -> Callable[..., Call]:
-    """FlexAttention for one query, with a mask that hides nothing.
-
-    Without any mask it would leave all keys to a single program of each head.
-    """
-    mask = create_block_mask(noop_mask, None, None, 1, seq_k, device=q.device)
-    call = partial(compiled_flex(), block_mask=mask, enable_gqa=True)
-    return lambda q, k, v: partial(call, q, k, v)
-
-
-def compiled_flex() -> Any:
-    """FlexAttention, compiled without a memory of other shapes."""
+    hides = seen if causal else None
+    if q[2] == 1:  # without any mask it leaves all keys to one program of each head
+        hides = noop_mask
+    lengths = q[2], k[2]
+    mask = hides and create_block_mask(hides, None, None, *lengths, device=device)
     torch._dynamo.reset()
     torch._inductor.config.compile_threads = 1  # processes of its own would not pay
-    return torch.compile(flex_attention, dynamic=False, fullgraph=True)
+    compiled = torch.compile(flex_attention, dynamic=False, fullgraph=True)
+    return partial(compiled, block_mask=mask, enable_gqa=q[1] != k[1])
 
 
 def fa3(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Call:
@@ -109,19 +117,14 @@ def fa3(q: Tensor, k: Tensor, v: Tensor, **options: Any) -> Call:
     return lambda: attention(*rows, **options).transpose(1, 2)
 
 
-def fa3_varlen(q: Tensor, k: Tensor, v: Tensor, starts: Tensor, longest: int) -> Call:
-    """The same on packed sequences."""
+def fa3_varlen(
+    q: Tensor, k: Tensor, v: Tensor, lengths: Sequence[int], causal: bool
+) -> Call:
+    """The same on the sequences of a padded batch, which it gets packed."""
     attention = importlib.import_module("fa3_fwd_interface").flash_attn_varlen_func
-    shapes = starts, starts, longest, longest
-    return partial(attention, q, k, v, *shapes, causal=True)
-
-
-# Peers that take a whole batch of heads, and a causal mask.
-ATTENTION: dict[str, Callable[..., Call]] = {
-    **{name: partial(sdpa, name) for name in BACKENDS},
-    "flex_attention": flex,
-    "fa3-fwd": fa3,
-}
+    tokens, starts = [pack(x, lengths) for x in (q, k, v)], boundaries(q, lengths)
+    shapes = starts, starts, max(lengths), max(lengths)
+    return partial(attention, *tokens, *shapes, causal=causal)
 
 
 def versions() -> dict[str, str]:

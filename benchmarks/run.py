@@ -2,9 +2,7 @@
 
 import gc
 import json
-import os
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,15 +11,16 @@ from typing import Any
 import torch
 
 from benchmarks import timing
+from benchmarks.calls import Call
 from benchmarks.ceilings import Ceilings
 from benchmarks.part import Part, Shape
 from verified_docs.evidence import records
 
-ROOT = Path(__file__).resolve().parent.parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
 # Lists that differ in one of these do not share a record.
 SAME = ("gpu", "driver", "cuda", "torch", "triton", "power limit")
 RATES = {"matmul": "flops_per_second", "copy": "bytes_per_second"}
-PARTS = "benchmarks/parts/"
 FULL = 2**35  # bytes: what is kept of one shape must not take more from the next
 
 Entries = list[dict[str, Any]]
@@ -44,7 +43,7 @@ class Run:
         """Measure a list, which joins the record if nothing failed. Returns whether."""
         name = part.name.rpartition("/")[2]
         self.failures, entries = [], []
-        for shape in part.shapes():
+        for shape in part.shapes:
             self.ceilings.look()
             entries += (found := self.measure(part, shape))
             told = "  ".join(f"{e['kernel']} {tell(e)}" for e in found)
@@ -57,37 +56,37 @@ class Run:
             print(f"{name} is not recorded: {len(self.failures)} failures")
             return False
         self.parts[name], self.lists[name] = part, entries
-        write(self.record(), self.path)
+        records.write(self.path, text(self.record()))
         print(f"{name}: wrote {self.path}")
         return True
 
     def measure(self, part: Part, shape: Shape) -> Entries:
         """Check all kernels on one shape; those that are right take turns."""
-        trial = part.trial(shape)
-        calls: dict[str, list[Any]] = {}
-        launches: dict[str, Any] = {}
-        for name, make in (trial.own | trial.peers).items():
-            with self.attempt(part, shape, name, name in trial.peers):
-                made = make()
-                turns = made if isinstance(made, list) else [made]
-                trial.check(name, turns[-1]())
-                if name in trial.own:
+        timing.ORDER.seed(f"{part.name} {words(shape)}")
+        turns = part.inputs(shape)
+        calls: dict[str, list[Call]] = {}
+        launches: dict[str, Entries] = {}
+        for name in part.kernels(shape):
+            with self.attempt(part, shape, name):
+                made = [part.make(name, inputs) for inputs in turns]
+                part.check(name, turns[-1], made[-1]())
+                if name in part.own:
                     with timing.launches() as launches[name]:
-                        turns[-1]()
-                calls[name] = turns
+                        made[-1]()
+                calls[name] = made
         entries: Entries = []
-        with self.attempt(part, shape, "timing", False):
-            for name, measured in trial.measure(calls).items():
-                facts = vars(shape) | trial.work | trial.facts.get(name, {})
-                entries.append({"kernel": name, **facts, **measured})
+        with self.attempt(part, shape, "timing"):
+            for name, measured in part.measure(calls).items():
+                entry = {"kernel": name, **vars(shape), **part.facts(name, shape)}
+                if name in part.own and part.own[name].of != name:
+                    entry["of"] = part.own[name].of
+                entries.append(entry | measured)
                 if launches.get(name):
                     entries[-1]["launches"] = launches[name]
         return compared(entries, part.against)
 
     @contextmanager
-    def attempt(
-        self, part: Part, shape: Shape, kernel: str, peer: bool
-    ) -> Iterator[None]:
+    def attempt(self, part: Part, shape: Shape, kernel: str) -> Iterator[None]:
         """What the body raises is told and kept, and the run goes on.
 
         A peer that does not take a shape, or is wrong, refuses. One that is not
@@ -100,7 +99,7 @@ class Run:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             told = f"{name} {kernel} {words(shape)}: {reason}"
             broken = isinstance(error, torch.OutOfMemoryError | torch.AcceleratorError)
-            if not peer or broken:
+            if kernel not in part.peers or broken:
                 self.failures.append(told)
                 print(f"FAILED: {told}", flush=True)
             elif not isinstance(error, ModuleNotFoundError):
@@ -110,37 +109,51 @@ class Run:
 
     def record(self) -> dict[str, Any]:
         """What was measured now, and those lists on the disk that still hold."""
-        old = json.loads(self.path.read_text("utf-8")) if self.path.exists() else {}
         lists, refusals = dict(self.lists), list(self.refusals)
-        manifest: dict[str, str] = {}
-        for name, part in self.parts.items():
-            manifest |= records.hashes(ROOT, files(part, lists[name]))
-        for name in [key for key, value in old.items() if isinstance(value, list)]:
-            here, there = self.facts, old["environment"]
-            same = all(here.get(key) == there.get(key) for key in SAME)
-            same &= self.peers == old.get("peers", {})
-            needed = sources(old, name, self.path.stem)
-            new = name in lists or name == "refusals"
-            if not new and same and not records.changed(ROOT, needed):
-                lists[name], manifest = old[name], needed | manifest
+        if self.path.exists():
+            old = json.loads(self.path.read_text("utf-8"))
+            for name in self.kept(old):
+                lists[name] = old[name]
                 refusals += [each for each in old["refusals"] if each["part"] == name]
         ceilings = self.ceilings.facts()
         for name, part in self.parts.items():
             for entry in lists[name] if part.ceiling else ():
                 fraction = entry[RATES[part.ceiling]] / ceilings[part.ceiling]
                 entry[f"fraction_of_{part.ceiling}"] = fraction
+        used = set().union(*(self.files(*item) for item in lists.items()))
         return {
             "format": records.FORMAT,
             "environment": self.facts | self.ceilings.state(),
-            "manifest": dict(sorted(manifest.items())),
+            "manifest": records.hashes(ROOT, used),
             "peers": self.peers,
             "ceilings": ceilings,
             **dict(sorted(lists.items())),
             "refusals": [each for each in refusals if each["part"] in lists],
         }
 
+    def kept(self, old: dict[str, Any]) -> Iterator[str]:
+        """The lists of a record that are of this machine and of files as they are."""
+        same = (self.facts.get(key) == old["environment"].get(key) for key in SAME)
+        if self.peers == old["peers"] and all(same):
+            for name in sorted(old.keys() - self.lists.keys() - {"refusals"}):
+                if isinstance(old[name], list):
+                    now = records.hashes(ROOT, self.files(name, old[name]))
+                    if now.items() <= old["manifest"].items():
+                        yield name
 
-def compared(entries: Entries, against: dict[str, str]) -> Entries:
+    def files(self, name: str, entries: Entries) -> set[str]:
+        """What the figures of a list depend on: kernels and benchmark.
+
+        Of the folders of parts, that is the list itself and what all lists of it share.
+        """
+        part = f"benchmarks/parts/{self.path.stem}"
+        shared = [f"benchmarks/{path.name}" for path in HERE.glob("*.py")]
+        kernels = {entry.get("of", entry["kernel"]) for entry in entries}
+        timed = [f"snippets/{kernel}" for kernel in kernels if kernel.endswith(".py")]
+        return {*shared, f"{part}/__init__.py", f"{part}/{name}.py", *timed}
+
+
+def compared(entries: Entries, against: Mapping[str, str]) -> Entries:
     """The measurements of one shape, with speeds, and how they compare."""
     for entry in entries:
         for work in {"flops", "bytes"} & entry.keys() if "seconds" in entry else ():
@@ -152,42 +165,10 @@ def compared(entries: Entries, against: dict[str, str]) -> Entries:
             entry["fraction_of_copy"] = entry["bytes_per_second"] / rate
         # What a kernel was made of, where it is a published one that was changed.
         changed = {"times_published": entry["of"]} if "of" in entry else {}
-        for key, kernel in (against | changed).items():
+        for key, kernel in {**against, **changed}.items():
             if kernel in named:
                 entry[key] = named[kernel]["seconds"] / entry["seconds"]
     return entries
-
-
-def files(part: Part, entries: Entries) -> set[str]:
-    """What figures depend on: the kernels, and the benchmark as far as it is loaded.
-
-    Of the folders of parts, that is the list itself and what all lists of it share.
-    """
-    paths = {Path(getattr(m, "__file__", None) or "/") for m in sys.modules.values()}
-    below = [path for path in paths if path.is_relative_to(ROOT / "benchmarks")]
-    loaded = {path.relative_to(ROOT).as_posix() for path in below}
-    return {
-        f"{PARTS}{part.name}.py",
-        f"{PARTS}{part.name.partition('/')[0]}/__init__.py",
-        *(path for path in loaded if not path.startswith(PARTS)),
-        *(path for path in kernels(entries) if (ROOT / path).is_file()),
-    }
-
-
-def kernels(entries: Entries) -> set[str]:
-    """The files that were timed, or that were changed for it; peers have none."""
-    return {f"snippets/{each.get('of', each.get('kernel'))}" for each in entries}
-
-
-def sources(record: dict[str, Any], name: str, stem: str) -> dict[str, str]:
-    """What the figures of one list of a record depend on, with the hashes of then."""
-    own = kernels(record[name])
-    others = {f"{PARTS}{stem}/{each}.py" for each in record if each != name}
-    return {
-        path: sha256
-        for path, sha256 in record["manifest"].items()
-        if path in own or (path.startswith("benchmarks/") and path not in others)
-    }
 
 
 def words(shape: Shape) -> str:
@@ -202,14 +183,6 @@ def tell(entry: dict[str, Any]) -> str:
     if "seconds" in entry:
         return f"{entry['seconds'] * 1e6:.4g} us"
     return f"{entry['bytes'] / 1e6:.3g} MB" if "bytes" in entry else ""
-
-
-def write(record: dict[str, Any], path: Path) -> None:
-    """Write JSON as a whole or not at all, a line for each measurement and fact."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(text(record), encoding="utf-8")
-    os.replace(temporary, path)
 
 
 def text(record: dict[str, Any]) -> str:

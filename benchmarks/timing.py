@@ -1,9 +1,12 @@
 """Medians of times, CUDA graphs, and what a launch takes of the GPU."""
 
+import random
 import statistics
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -13,6 +16,11 @@ from triton.testing import do_bench
 
 DEVICE = "cuda"
 ROUND = 2**31  # bytes to read in turn, so that none of them is in a cache
+ROUNDS = 2
+# Milliseconds of a turn. After a kernel that draws much power the clock is low for
+# 100 ms. The pause lets it rise, the warm-up brings it to where the kernel keeps it.
+PAUSE, WARM_UP, TIMED = 20, 50, 10
+ORDER = random.Random()
 Calls = Mapping[str, Sequence[Callable[[], object]]]  # of each kernel
 Measure = Callable[[Calls], dict[str, dict[str, float]]]
 
@@ -22,29 +30,33 @@ def normal(*shape: int, dtype: str) -> torch.Tensor:
     return torch.randn(shape, device=DEVICE, dtype=getattr(torch, dtype))
 
 
-def median(function: Callable[[], object], milliseconds: int = 25) -> float:
-    """Seconds that one call takes on the GPU, the median of about `milliseconds`.
-
-    The caches are emptied before each call.
-    """
-    quarter = max(1, milliseconds // 4)
-    return do_bench(function, quarter, milliseconds, return_mode="median") / 1e3
+def itemsize(shape: SimpleNamespace) -> int:
+    """Bytes of a number of its dtype."""
+    return getattr(torch, shape.dtype).itemsize
 
 
 def medians(
-    functions: Mapping[str, Callable[[], object]], repeats: int = 3
+    functions: Mapping[str, Callable[[], object]], rounds: int = ROUNDS
 ) -> dict[str, float]:
-    """Seconds of each function: the median of `repeats` medians.
+    """Seconds that a call of each function takes on the GPU: the median of the rounds.
 
-    The functions take turns, so that a GPU that warms up slows all of them alike.
+    In each round all of them have a turn, so that a GPU that warms up slows all alike.
+    What follows on a kernel that draws much power comes out slower, by up to a fifth
+    without the pause and the warm-up, and half a percent with them. The order is
+    shuffled, so that it is not always the same kernel that pays. Whoever seeds ORDER
+    can repeat a run.
+
+    A turn is the median of its calls, before each of which the caches are emptied.
     """
-    for function in functions.values():
-        function()
-    times: dict[str, list[float]] = {name: [] for name in functions}
-    for _ in range(repeats):
-        for name, function in functions.items():
-            times[name].append(median(function))
-    return {name: statistics.median(found) for name, found in times.items()}
+    names = list(functions)
+    turns: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(rounds):
+        for name in ORDER.sample(names, len(names)):
+            torch.cuda.synchronize()
+            time.sleep(PAUSE / 1e3)
+            turn = do_bench(functions[name], WARM_UP, TIMED, return_mode="median")
+            turns[name].append(turn / 1e3)
+    return {name: statistics.median(found) for name, found in turns.items()}
 
 
 def graph(calls: Sequence[Callable[[], object]]) -> Callable[[], None]:

@@ -32,7 +32,9 @@ def attend(
 ):  # fmt: skip
     for start_n in range(first, last, BLOCK_N):
         offs_n = (start_n + tl.arange(0, BLOCK_N)).to(INDEX)
-        mask_n = (offs_n[:, None] < seq_k) & (offs_d[None, :] < HEAD_DIM)
+        mask_n = offs_d[None, :] < HEAD_DIM
+        if ON_BAND:
+            mask_n &= offs_n[:, None] < seq_k
         k_ptrs = k_ptr + offs_n[:, None] * stride_kn + offs_d[None, :] * stride_kd
         v_ptrs = v_ptr + offs_n[:, None] * stride_vn + offs_d[None, :] * stride_vd
         k = tl.load(k_ptrs, mask=mask_n, other=0.0)  # [BLOCK_N, BLOCK_D]
@@ -86,7 +88,6 @@ def attention_kernel(
     v_ptr += batch * stride_vb + kv_head * stride_vh
     o_ptr += batch * stride_ob + head * stride_oh
     lse_ptr += (batch * heads + head) * seq_q
-
     block = tl.program_id(0) % blocks
     # --8<-- [line:outer]
     # The last block of a causal head works longest: it goes first.
@@ -100,7 +101,6 @@ def attention_kernel(
     l_i = tl.zeros((BLOCK_M,), tl.float32)
     acc = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     # --8<-- [end:offsets]
-
     full, last = seq_k, seq_k
     if CAUSAL:
         full = tl.minimum(tl.maximum(start_m + 1 + seq_k - seq_q, 0), seq_k)

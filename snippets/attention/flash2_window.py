@@ -130,8 +130,7 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
             as_q = f"{q.dtype} on {q.device}, as q"
             raise ValueError(f"{name} is {x.dtype} on {x.device}; it must be {as_q}")
         if torch.is_grad_enabled() and x.requires_grad:
-            lost = "requires a gradient, which this forward pass would lose"
-            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
+            raise ValueError(f"{name} requires a gradient; detach it or use no_grad")
     batch, heads, _, head_dim = q.shape
     if not 1 <= head_dim <= 256:
         raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
@@ -160,9 +159,8 @@ def attention(
     Args:
         q: [batch, heads, seq_q, head_dim], float16, bfloat16 or float32, on a GPU, any
             strides; head_dim from 1 to 256, batch * heads up to 65535.
-        k: [batch, kv_heads, seq_k, head_dim], dtype and device of q, any strides.
+        k, v: [batch, kv_heads, seq_k, head_dim], dtype and device of q, any strides.
             kv_heads divides heads: query head h reads head h // (heads // kv_heads).
-        v: as k.
         causal: query i sees key j only if j <= i + seq_k - seq_q.
         window: None, or how many keys up to its own a query sees; needs causal=True.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
@@ -173,9 +171,7 @@ def attention(
         o: as q, in its layout. lse: [batch, heads, seq_q], float32, natural logarithm.
         A row that sees no key, or only scores of -inf, has o = 0 and lse = -inf.
 
-    Raises:
-        ValueError: a tensor is not one of the above, or requires a gradient.
-
+    Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Dao, "FlashAttention-2", 2023, algorithm 1.
     """
     # --8<-- [end:signature]

@@ -52,25 +52,25 @@ def attention_kernel(
     BLOCK_D: tl.constexpr, INPUT_PRECISION: tl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:offsets]
-    # Sequence i owns the blocks from cu_seqlens_q[i] // BLOCK_M + i on: which is ours?
+    # Sequence u owns the blocks from cu_seqlens_q[u] // BLOCK_M + u on: which is ours?
     # --8<-- [line:find]
-    i = -1
+    u = -1
     for first in range(0, batch + 1, 128):
         offs_b = first + tl.arange(0, 128)
         start = tl.load(cu_seqlens_q_ptr + offs_b, mask=offs_b <= batch, other=total_q)
-        i += tl.sum((start // BLOCK_M + offs_b <= tl.program_id(0)).to(tl.int32))
-    i = tl.maximum(i, 0)
+        u += tl.sum((start // BLOCK_M + offs_b <= tl.program_id(0)).to(tl.int32))
+    u = tl.maximum(u, 0)
     # Its rows and keys, inside the tensors. Behind the last one is one without keys.
-    end = tl.minimum(i + 1, batch)
+    end = tl.minimum(u + 1, batch)
     # --8<-- [line:rows]
-    first_q = tl.minimum(tl.maximum(tl.load(cu_seqlens_q_ptr + i), 0), total_q)
+    first_q = tl.minimum(tl.maximum(tl.load(cu_seqlens_q_ptr + u), 0), total_q)
     last_q = tl.minimum(tl.maximum(tl.load(cu_seqlens_q_ptr + end), 0), total_q)
-    first_k = tl.minimum(tl.maximum(tl.load(cu_seqlens_k_ptr + i), 0), total_k)
+    first_k = tl.minimum(tl.maximum(tl.load(cu_seqlens_k_ptr + u), 0), total_k)
     last_k = tl.minimum(tl.maximum(tl.load(cu_seqlens_k_ptr + end), 0), total_k)
-    seq_q = tl.where(i < batch, last_q, total_q) - first_q
+    seq_q = tl.where(u < batch, last_q, total_q) - first_q
     seq_k = last_k - first_k  # below 0 it is no tile, as 0
     # --8<-- [line:outer]
-    start_m = tl.maximum(tl.program_id(0) - first_q // BLOCK_M - i, 0) * BLOCK_M
+    start_m = tl.maximum(tl.program_id(0) - first_q // BLOCK_M - u, 0) * BLOCK_M
     if start_m >= seq_q:  # of its blocks, a sequence may leave one without rows
         return
     head = tl.program_id(1).to(tl.int64)  # its offsets may pass 2^31

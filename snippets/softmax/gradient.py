@@ -15,8 +15,6 @@ def reference_backward(y: torch.Tensor, dy: torch.Tensor) -> torch.Tensor:
 
 
 # --8<-- [end:reference]
-
-
 # --8<-- [start:forward]
 @triton.jit
 def forward_kernel(
@@ -46,8 +44,6 @@ def forward_kernel(
 
 
 # --8<-- [end:forward]
-
-
 # --8<-- [start:backward]
 @triton.jit
 def backward_kernel(
@@ -122,8 +118,7 @@ def backward_kernel(
         offs = offs_c + tile * BLOCK_COLS
         mask = (offs_r < rows) & (offs < cols)
         if tile < KEPT:
-            y = kept[2 * tile]
-            dy = kept[2 * tile + 1]
+            y, dy = kept[2 * tile], kept[2 * tile + 1]
         else:
             y = tl.load(y_ptr + offs, mask, other=0.0)
             dy = tl.load(dy_ptr + offs * stride_dyc, mask, other=0.0)
@@ -133,8 +128,6 @@ def backward_kernel(
 
 
 # --8<-- [end:backward]
-
-
 # --8<-- [start:function]
 class Softmax(torch.autograd.Function):
     """Saves y: the gradient needs neither x nor the row maximum."""
@@ -189,8 +182,6 @@ class Softmax(torch.autograd.Function):
 
 
 # --8<-- [end:function]
-
-
 # --8<-- [start:launch]
 def softmax(x: torch.Tensor, *, chunk_cols: int | None = None) -> torch.Tensor:
     """Softmax over the last dimension; differentiable once.
@@ -205,9 +196,7 @@ def softmax(x: torch.Tensor, *, chunk_cols: int | None = None) -> torch.Tensor:
         [rows, cols], dtype of x, contiguous. The arithmetic is float32, or float64
         for float64. The gradient may have any strides, 0 included.
 
-    Raises:
-        ValueError: x is not one of the above.
-
+    Raises ValueError: x is none of the above.
     Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018,
     algorithm 3; Dao et al., "FlashAttention", 2022, appendix B.2 (the gradient).
     """
@@ -220,7 +209,6 @@ def softmax(x: torch.Tensor, *, chunk_cols: int | None = None) -> torch.Tensor:
 
 
 # --8<-- [end:launch]
-
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"

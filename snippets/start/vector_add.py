@@ -9,16 +9,7 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 # --8<-- [start:kernel]
 @triton.jit
-def add_kernel(
-    x_ptr,
-    y_ptr,
-    out_ptr,
-    stride_x,
-    stride_y,
-    stride_out,
-    size,
-    BLOCK: tl.constexpr,
-):
+def add_kernel(x_ptr, y_ptr, out_ptr, size, BLOCK: tl.constexpr):
     # --8<-- [line:program]
     program = tl.program_id(0).to(tl.int64)
     # --8<-- [line:offsets]
@@ -26,10 +17,10 @@ def add_kernel(
     # --8<-- [line:mask]
     mask = offs < size
     # --8<-- [line:load]
-    x = tl.load(x_ptr + offs * stride_x, mask, other=0.0)
-    y = tl.load(y_ptr + offs * stride_y, mask, other=0.0)
+    x = tl.load(x_ptr + offs, mask, other=0.0)
+    y = tl.load(y_ptr + offs, mask, other=0.0)
     # --8<-- [line:store]
-    tl.store(out_ptr + offs * stride_out, x + y, mask)
+    tl.store(out_ptr + offs, x + y, mask)
 
 
 # --8<-- [end:kernel]
@@ -40,8 +31,8 @@ def add(x: torch.Tensor, y: torch.Tensor, *, block: int = 1024) -> torch.Tensor:
     """x + y, one program per block of elements.
 
     Args:
-        x: [size], float16, bfloat16, float32 or float64, any stride.
-        y: [size], dtype and device of x, any stride.
+        x: [size], float16, bfloat16, float32 or float64, contiguous.
+        y: [size], dtype and device of x, contiguous.
         block: elements per program, a power of two.
 
     Returns:
@@ -60,6 +51,8 @@ def add(x: torch.Tensor, y: torch.Tensor, *, block: int = 1024) -> torch.Tensor:
             f"it must be as x: {list(x.shape)} {x.dtype} on {x.device}"
         )
     for name, tensor in (("x", x), ("y", y)):
+        if not tensor.is_contiguous():
+            raise ValueError(f"{name} has stride {tensor.stride(0)}; it must be 1")
         if torch.is_grad_enabled() and tensor.requires_grad:
             raise ValueError(
                 f"{name} requires a gradient, which this kernel would lose; "
@@ -69,16 +62,7 @@ def add(x: torch.Tensor, y: torch.Tensor, *, block: int = 1024) -> torch.Tensor:
     size = x.numel()
     out = torch.empty((size,), dtype=x.dtype, device=x.device)
     with torch.cuda.device_of(x):
-        add_kernel[(triton.cdiv(size, block),)](
-            x,
-            y,
-            out,
-            *x.stride(),
-            *y.stride(),
-            *out.stride(),
-            size,
-            BLOCK=block,
-        )
+        add_kernel[(triton.cdiv(size, block),)](x, y, out, size, BLOCK=block)
     return out
 
 

@@ -10,30 +10,21 @@ import triton.language as tl
 
 # --8<-- [start:kernel]
 @triton.jit
-def add_kernel(
-    x_ptr,
-    y_ptr,
-    out_ptr,
-    stride_x,
-    stride_y,
-    stride_out,
-    BLOCK: tl.constexpr,
-):
+def add_kernel(x_ptr, y_ptr, out_ptr, BLOCK: tl.constexpr):
     program = tl.program_id(0).to(tl.int64)
     offs = program * BLOCK + tl.arange(0, BLOCK)
     # Wrong: the last program goes on past the last element.
-    x = tl.load(x_ptr + offs * stride_x)
-    y = tl.load(y_ptr + offs * stride_y)
-    tl.store(out_ptr + offs * stride_out, x + y)
+    x = tl.load(x_ptr + offs)
+    y = tl.load(y_ptr + offs)
+    tl.store(out_ptr + offs, x + y)
 
 
 # --8<-- [end:kernel]
 # --8<-- [start:launch]
 def add(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor, *, block: int = 1024):
     """A wrong out = x + y, [size] each: right only where block divides size."""
-    strides = x.stride() + y.stride() + out.stride()
     with torch.cuda.device_of(x):
-        add_kernel[(triton.cdiv(x.numel(), block),)](x, y, out, *strides, BLOCK=block)
+        add_kernel[(triton.cdiv(x.numel(), block),)](x, y, out, BLOCK=block)
 
 
 # --8<-- [end:launch]

@@ -30,8 +30,8 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 PROPERTIES = SimpleNamespace(
     multi_processor_count=132, shared_memory_per_block_optin=232448
 )
-# Of each function, the options that it has. Asked for so many programs or so large a
-# tile, it need not ask the GPU.
+# Options that some functions have. Asked for so many programs or so large a tile, one
+# need not ask the GPU.
 OPTIONS = {
     "causal": True,
     "window": 100,
@@ -46,6 +46,8 @@ NOT_CAUSAL = ("attention/flash2.py",)  # it has the option, only to refuse it
 BACKWARD = ("softmax/gradient.py",)
 # The dtype for which the shapes are tried that are other kernels: one key, one query.
 SHAPES = torch.bfloat16
+VECTORS = ("start/vector_add.py", "start/wrong_no_mask.py")
+SCORES = ("attention/exp2.py",)
 
 
 class OnGpu(torch.Tensor):
@@ -63,31 +65,47 @@ def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
     """Calls of what the file publishes."""
     path = Path(module.__file__)
     name = f"{path.parent.name}/{path.name}"
-    known = getattr(module, calls.public(path)[0]).__kwdefaults__ or {}
-    options = {key: value for key, value in OPTIONS.items() if key in known}
-    if name in NOT_CAUSAL:
-        del options["causal"]
-    if not name.startswith("attention/"):
-        x = zeros(3, 200, dtype=dtype)
-        yield calls.call(module, *[x, x] if name in BACKWARD else [x], **options)
+    if name.startswith("attention/"):
+        yield from attention(module, name, dtype)
         return
+    x = zeros(3, 200, dtype=dtype)
+    inputs = OPTIONS | {"x": x, "rows": 3, "cols": 200, "stride": 300}
+    if name in VECTORS:
+        inputs = dict.fromkeys(("x", "y", "out"), x[0])
+    if name in BACKWARD:
+        inputs["dy"] = x
+    yield calls.call(module, inputs)
+
+
+def attention(
+    module: ModuleType, name: str, dtype: torch.dtype
+) -> Iterator[calls.Call]:
+    """Calls with some options, when decoding, and with a single key."""
+    scores = {"s": zeros(200, dtype=torch.float32), "m": 0.0}
     # Exact products are unrolled: of large heads they take the compiler seconds.
     x = zeros(2, 2, 48, 16 if dtype is torch.float32 else 32, dtype=dtype)
-    yield calls.call(module, x, x, x, **options)
+    inputs = OPTIONS | scores | {"q": x, "k": x, "v": x}
+    if name in NOT_CAUSAL:
+        inputs["causal"] = False
+    known = calls.public(module, inputs).__kwdefaults__ or {}
+    if name in SCORES:
+        for base in "e2":
+            yield calls.call(module, inputs, scale=1.0, base=base)
+        return
+    yield calls.call(module, inputs)
     if dtype is not SHAPES:
         return
     if name in DECODING:  # one query for each head, and caches of some lengths
         q, k = zeros(2, 8, 1, 128, dtype=dtype), zeros(2, 2, 304, 128, dtype=dtype)
-        options = {"splits": 2}
-        if "seq_lens" in known:
-            options["seq_lens"] = zeros(2, dtype=torch.int32)
-        yield calls.call(module, q, k, k, **options)
-    elif "causal" in options:
+        seq_lens = zeros(2, dtype=torch.int32)
+        inputs = {"q": q, "k": k, "v": k, "seq_lens": seq_lens}
+        yield calls.call(module, inputs, splits=2)
+    elif "causal" in known and inputs["causal"]:
         # A single key, which is the number 1 and no constant. As a constant it makes
         # ptxas crash, with this head_dim and tiles of 64 by 64.
-        options |= {"block_n": 64} if "block_n" in known else {}
+        options = {"block_n": 64} if "block_n" in known else {}
         q, k = x[..., :16], x[:, :, :1, :16]
-        yield calls.call(module, q, k, k, **options)
+        yield calls.call(module, inputs | {"q": q, "k": k, "v": k}, **options)
 
 
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:

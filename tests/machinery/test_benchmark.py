@@ -4,9 +4,11 @@ import contextlib
 import itertools
 import json
 import pickle
+import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from types import SimpleNamespace as Shape
 from typing import Any
 
@@ -17,7 +19,7 @@ from triton.runtime.autotuner import Autotuner
 
 from benchmarks import __main__ as command
 from benchmarks import beforehand, calls, parts, peers, run, timing
-from benchmarks.part import Part, Trial, Wrong, near, published
+from benchmarks.part import Kernel, Part, Wrong, near, published
 from benchmarks.parts import attention
 from benchmarks.parts.attention import timeline, varlen
 from benchmarks.run import Run
@@ -43,37 +45,38 @@ def first_dry(calls: CALLS) -> dict[str, dict[str, float]]:
     }
 
 
-def trial(shape: Shape, **more: Any) -> Trial:
-    """A published kernel, and peers that are wrong, unwilling or not there."""
-    x = torch.randn(2, shape.cols)
-
-    def refuse() -> Any:
-        raise RuntimeError("No available kernel.")
-
-    def missing() -> Any:
-        raise ModuleNotFoundError("No module named 'peer'")
-
-    return Trial(
-        own=published([OWN], x),
-        peers={
-            "copy": lambda: x.clone,
-            "wrong": lambda: lambda: x,
-            "unwilling": refuse,
-            "missing": missing,
-        },
-        check=lambda name, y: name == "copy" or near(y, torch.softmax(x, dim=-1)),
-        work={"bytes": 8},
-        facts={"copy": {"bytes": 4}},
-        measure=first_dry,
-    )
+def refuse(x: torch.Tensor) -> Any:
+    raise RuntimeError("No available kernel.")
 
 
-def part(name: str = "measurements", trial: Any = trial, **facts: Any) -> Part:
-    """A part of two short shapes."""
+def missing(x: torch.Tensor) -> Any:
+    raise ModuleNotFoundError("No module named 'peer'")
 
-    shapes = [Shape(dtype="float32", cols=cols) for cols in (16, 32)]
-    name = f"softmax/{name}"
-    return Part(own=(OWN,), shapes=lambda: shapes, trial=trial, name=name, **facts)
+
+def check(name: str, inputs: calls.Inputs, y: Any) -> None:
+    if name != "copy":
+        near(y, torch.softmax(inputs["x"], dim=-1))
+
+
+def part(name: str = "measurements", **facts: Any) -> Part:
+    """A list of two short shapes: a file, and peers that are wrong or unwilling."""
+    peers = {
+        "copy": lambda x: x.clone,
+        "wrong": lambda x: lambda: x,
+        "unwilling": refuse,
+        "missing": missing,
+    }
+    usual = {
+        "shapes": [Shape(dtype="float32", cols=cols) for cols in (16, 32)],
+        "own": published(OWN),
+        "inputs": lambda shape: [{"x": torch.randn(2, shape.cols)}],
+        "peers": peers,
+        "check": check,
+        "facts": lambda name, shape: {"bytes": 4 if name == "copy" else 8},
+        "measure": first_dry,
+        "name": f"softmax/{name}",
+    }
+    return Part(**usual | facts)
 
 
 @pytest.fixture
@@ -124,11 +127,8 @@ def test_a_list_is_filled(path: Path) -> None:
 
 
 def test_what_speed_is_divided_by(path: Path) -> None:
-    def alone(shape: Shape) -> Trial:
-        found = trial(shape)
-        return Trial(found.own, {}, found.check, {"flops": 6}, measure=first_dry)
-
-    assert Run(path, FACTS, {}).fill(part(trial=alone, ceiling="matmul"))
+    one = part(facts=lambda name, shape: {"flops": 6}, peers={}, ceiling="matmul")
+    assert Run(path, FACTS, {}).fill(one)
     for entry in written(path)["measurements"]:
         assert entry["flops_per_second"] == 6
         assert entry["fraction_of_matmul"] == 3
@@ -152,13 +152,13 @@ def test_a_changed_benchmark_makes_its_figures_stale(
     assert records.load_benchmark(path).stale(copied) == [changed]
 
 
-def test_the_manifest_is_what_was_loaded() -> None:
-    loaded = parts.load("attention/head")
+def test_the_manifest_of_a_list(path: Path) -> None:
     entries = [
         {"kernel": "sdpa-flash"},
         {"kernel": "more", "of": "attention/flash1.py"},
+        {"kernel": "attention/flash2.py"},
     ]
-    found = run.files(loaded, entries)
+    loaded = Run(path.with_name("attention.json"), FACTS, {}).files("head", entries)
     assert {
         "benchmarks/run.py",
         "benchmarks/timing.py",
@@ -166,10 +166,13 @@ def test_the_manifest_is_what_was_loaded() -> None:
         "benchmarks/peers.py",
         "benchmarks/parts/attention/__init__.py",
         "benchmarks/parts/attention/head.py",
+    } <= loaded
+    assert all((ROOT / name).is_file() for name in loaded)
+    assert not any("softmax" in name or "varlen" in name for name in loaded)
+    assert {name for name in loaded if name.startswith("snippets/")} == {
         "snippets/attention/flash1.py",
-    } <= found
-    assert not any("softmax" in name or "varlen" in name for name in found)
-    assert sum(name.startswith("snippets/") for name in found) == 1
+        "snippets/attention/flash2.py",
+    }
 
 
 def test_a_list_joins_the_record(path: Path) -> None:
@@ -211,7 +214,7 @@ def test_a_list_of_other_files_goes(changed: str, kept: bool, path: Path) -> Non
     Run(path, FACTS, {}).fill(part("backward"))
     old = written(path)
     old["manifest"][changed] = "0" * 64
-    run.write(old, path)
+    records.write(path, run.text(old))
     Run(path, FACTS, {}).fill(part("backward"))
     assert ("measurements" in written(path)) == kept
 
@@ -219,18 +222,16 @@ def test_a_list_of_other_files_goes(changed: str, kept: bool, path: Path) -> Non
 def test_a_failure_costs_its_list_and_nothing_else(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(shape: Shape) -> Trial:
-        def fail() -> Any:
-            raise ValueError("not today")
+    def fail(call: Any) -> Any:
+        raise ValueError("not today")
 
-        def full() -> Any:
-            raise torch.OutOfMemoryError("too much")
+    def full(x: torch.Tensor) -> Any:
+        raise torch.OutOfMemoryError("too much")
 
-        return Trial({OWN: fail}, {"peer": full}, trial(shape).check, measure=first_dry)
-
+    broken = {"own": {OWN: Kernel(OWN, then=fail)}, "peers": {"peer": full}}
     one = Run(path, FACTS, {})
     assert one.fill(part("backward"))
-    assert not one.fill(part(trial=broken))
+    assert not one.fill(part(**broken))
     assert one.fill(part("backward"))
     assert "measurements" not in written(path)
     said = capsys.readouterr().out
@@ -240,13 +241,8 @@ def test_a_failure_costs_its_list_and_nothing_else(
 
 
 def test_a_changed_kernel_is_compared_with_the_published_one(path: Path) -> None:
-    def changed(shape: Shape) -> Trial:
-        found = trial(shape)
-        facts = {"one_row + more": {"of": OWN}}
-        own = found.own | {"one_row + more": found.own[OWN]}
-        return Trial(own, {}, found.check, facts=facts, measure=first_dry)
-
-    assert Run(path, FACTS, {}).fill(part(trial=changed))
+    own = published(OWN) | {"one_row + more": Kernel(OWN)}
+    assert Run(path, FACTS, {}).fill(part(own=own, peers={}))
     whole, more = written(path)["measurements"][:2]
     assert (more["of"], more["times_published"]) == (OWN, 2)
     assert "times_published" not in whole
@@ -259,19 +255,29 @@ def test_the_command_line(
     assert "no GPU here" in capsys.readouterr().err
     monkeypatch.setattr(command.machine, "gpu_name", lambda: "NVIDIA H200")
     monkeypatch.setattr(command.machine, "facts", lambda root: FACTS)
-    compiled: list[str] = []
-    monkeypatch.setattr(command, "compile_all", compiled.extend)
+    compiled: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        command,
+        "compile_all",
+        lambda lists: compiled.extend((each.name, len(each.shapes)) for each in lists),
+    )
     monkeypatch.setattr(timing, "tune_briefly", lambda: None)
     monkeypatch.setattr(parts, "load", lambda name: part(name.partition("/")[2]))
     monkeypatch.setattr(parts, "names", lambda: ["one/a", "softmax/b", "softmax/c"])
     assert command.main(["softmax", "--records", str(path.parent)]) == 0
-    assert compiled == ["softmax/b", "softmax/c"]
+    assert compiled == [("softmax/b", 2), ("softmax/c", 2)]
     found = written(path.parent / "nvidia-h200/softmax.json")
     assert found["b"]
     assert found["c"]
     compiled.clear()
     assert command.main(["softmax/c", "--records", str(path.parent)]) == 0
-    assert compiled == ["softmax/c"]
+    assert compiled == [("softmax/c", 2)]
+    compiled.clear()
+    record = path.parent / "nvidia-h200/softmax.json"
+    before = record.read_bytes()
+    assert command.main(["softmax", "--quick", "--records", str(path.parent)]) == 0
+    assert compiled == [("softmax/b", 1), ("softmax/c", 1)]
+    assert record.read_bytes() == before
     with pytest.raises(SystemExit):
         command.main(["softmax/forward"])
     assert "there is no part softmax/forward: one/a" in capsys.readouterr().err
@@ -287,24 +293,30 @@ SMALL = {
     "heads": 4,
     "kv_heads": 2,
     "batch": 2,
-    "seq": 48,
     "seq_k": 64,
     "longest": 40,
     "window": 16,
 }
+OTHERWISE = 48  # what other numbers are at most, whatever a new list calls them
+
+
+def smaller(part: Part, key: str, value: Any) -> Any:
+    """A fact of a shape, as it is on a CPU."""
+    if key in ("heads", "batch") and value == 1:
+        return 1
+    if (part.name, key) == ("attention/timeline", "seq"):
+        return 128  # it takes whole tiles
+    number = isinstance(value, int) and not isinstance(value, bool)
+    return SMALL.get(key, min(value, OTHERWISE) if number else value)
 
 
 def small_shapes(part: Part) -> list[Shape]:
-    """The first and the last of what the shapes of a part become on a CPU."""
-    found: list[Shape] = []
-    for shape in part.shapes():
-        facts = {k: SMALL.get(k, v) for k, v in vars(shape).items()}
-        facts |= {
-            k: 1 for k in ("heads", "batch") if facts.get(k) and vars(shape)[k] == 1
-        }
-        if Shape(**facts) not in found:
-            found.append(Shape(**facts))
-    return found[:: max(1, len(found) - 1)]
+    """What the shapes of a list become on a CPU: those that differ then."""
+    found = [
+        Shape(**{key: smaller(part, key, value) for key, value in vars(shape).items()})
+        for shape in part.shapes
+    ]
+    return [shape for i, shape in enumerate(found) if shape not in found[:i]]
 
 
 @pytest.fixture
@@ -315,6 +327,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
     monkeypatch.setattr(Autotuner, "_bench", lambda *_, **__: 1.0)
     monkeypatch.setattr(timing, "ROUND", 100000)
+    # What is measured: of this kind, and not how long it takes.
+    monkeypatch.setattr(timing, "do_bench", lambda *_, **__: 1.0)
+    monkeypatch.setattr(timing, "graph", lambda calls: calls[0])
+    for name in ("synchronize", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    for name in ("memory_allocated", "max_memory_allocated"):
+        monkeypatch.setattr(torch.cuda, name, lambda: 1)
     # Clocks, of which the interpreter has none.
     ticks, cuda = itertools.count(1000), import_module("triton.language.extra.cuda")
     monkeypatch.setattr(cuda, "globaltimer", lambda: tl.full((), next(ticks), tl.int64))
@@ -323,69 +342,108 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(persistent.softmax.__kwdefaults__, "programs", 4)
 
 
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("name", parts.names())
-def test_every_part_is_right_about_its_kernels(name: str) -> None:
-    torch.manual_seed(0)
-    part, seen = parts.load(name), set()
-    for shape in small_shapes(part):
-        with torch.no_grad():
-            found = part.trial(shape)
-            for kernel, make in found.own.items():
-                made = make()
-                turns = made if isinstance(made, list) else [made]
-                result = turns[-1]()
-                found.check(kernel, result)
-                seen.add(kernel)
-                if " - " in kernel:  # it lost something, and is not looked at
-                    continue
-                wrong = result[0] if isinstance(result, tuple) else result
-                wrong *= 1.5
-                with pytest.raises(Wrong):
-                    found.check(kernel, result)
-    assert seen == set(part.own)
+def flash_attn_func(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    causal: bool = False,
+    num_splits: int = 1,
+    **descale: torch.Tensor,
+) -> torch.Tensor:
+    """FlashAttention-3 as its interface is: the sequence before the heads."""
+    scaled = []
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        scale = descale.get(f"{name}_descale", torch.ones(len(x), x.shape[2]))
+        scaled.append((x.float() * scale[:, None, :, None]).transpose(1, 2))
+    call = peers.sdpa_flash(*scaled, causal=causal)
+    return call().transpose(1, 2)
 
 
-@pytest.mark.usefixtures("small")
-@pytest.mark.parametrize("name", parts.names())
-def test_every_part_joins_a_record(
-    name: str, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    part = parts.load(name)
-    shape = small_shapes(part)[-1]
-    trial = part.trial(shape)
-    calls = dict.fromkeys(trial.own, lambda: dict)
-    trial = replace(
-        trial, own=calls, peers={}, check=lambda *_: None, measure=first_dry
+def flash_attn_varlen_func(*qkv: Any, causal: bool) -> torch.Tensor:
+    *qkv, starts_q, starts_k, longest, longest_k = qkv
+    assert torch.equal(starts_q, starts_k)
+    assert longest == longest_k == starts_q.diff().max()
+    spans = itertools.pairwise(starts_q.tolist())
+    each = [[x[None, a:b] for x in qkv] for a, b in spans]
+    return torch.cat([flash_attn_func(*x, causal=causal)[0] for x in each])
+
+
+@pytest.fixture
+def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Peers that a CPU lacks, in PyTorch's own arithmetic."""
+    names = (
+        ("flash_attn_func", flash_attn_func),
+        ("flash_attn_varlen_func", flash_attn_varlen_func),
     )
-    part = replace(part, shapes=lambda: [shape], trial=lambda _: trial)
-    assert Run(path, FACTS, {}).fill(part)
-    found = written(path)[name.partition("/")[2]]
-    assert [entry["kernel"] for entry in found] == list(calls)
-    assert all(entry.keys() >= vars(shape).keys() for entry in found)
+    interfaces = {
+        "fa3_fwd_interface": dict(names),
+        "liger_kernel.ops.softmax": {
+            "LigerSoftmaxFunction": Shape(apply=lambda x: torch.softmax(x, dim=-1))
+        },
+    }
+    for name, content in interfaces.items():
+        module = ModuleType(name)
+        vars(module).update(content)
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(peers, "sdpa_kernel", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    peers.compiled_flex.cache_clear()
+
+
+@pytest.mark.usefixtures("small", "everybody")
+@pytest.mark.parametrize("name", parts.names())
+def test_every_list_can_be_measured(name: str, path: Path) -> None:
+    part, path = parts.load(name), path.with_name(f"{name.partition('/')[0]}.json")
+
+    def check(kernel: str, inputs: calls.Inputs, result: Any) -> None:
+        part.check(kernel, inputs, result)
+        if " - " not in kernel and kernel != "copy":  # those are not looked at
+            result = result[0] if isinstance(result, tuple) else result
+            with pytest.raises(Wrong):
+                part.check(kernel, inputs, result * 1.5)
+
+    shapes = small_shapes(part)
+    shapes = shapes[:: max(1, len(shapes) - 1)]  # the first and the last
+    with torch.no_grad():
+        run = Run(path, FACTS, {})
+        assert run.fill(replace(part, shapes=shapes, check=check)), run.failures
+    record = written(path)
+    assert record["refusals"] == []
+    entries = record[name.partition("/")[2]]
+    assert {entry["kernel"] for entry in entries} == {*part.own, *part.peers}
+    assert all(entry.keys() >= vars(shapes[0]).keys() for entry in entries)
+    rates = {"matmul": "fraction_of_matmul", "copy": "fraction_of_copy"}
+    wanted = {rates[part.ceiling]} if part.ceiling else set()
+    assert all(wanted | part.against.keys() <= entry.keys() for entry in entries)
+    assert records.load_benchmark(path).stale(ROOT) == []
+    timed = {f"snippets/{kernel.of}" for kernel in part.own.values()}
+    assert record["manifest"].keys() >= timed
 
 
 @pytest.mark.parametrize("name", parts.names())
 def test_the_shapes_of_a_part_differ(name: str) -> None:
-    shapes = list(parts.load(name).shapes())
+    shapes = parts.load(name).shapes
     assert len({json.dumps(vars(shape)) for shape in shapes}) == len(shapes)
 
 
 @pytest.mark.usefixtures("small")
 def test_decoding_reads_one_cache_after_the_other() -> None:
     part = parts.load("attention/decode")
-    found = part.trial(small_shapes(part)[-1])
-    assert found.work == {"bytes": 2 * 2 * 2 * 64 * 16 * 4}
-    turns = found.own["attention/split_kv.py"]()
-    assert len(turns) == 100000 // found.work["bytes"] + 1
-    assert not torch.equal(turns[0]()[0], turns[-1]()[0])
+    shape = small_shapes(part)[-1]
+    assert part.facts("", shape) == {"bytes": 2 * 2 * 2 * 64 * 16 * 4}
+    turns = part.inputs(shape)
+    assert len(turns) == 100000 // part.facts("", shape)["bytes"] + 1
+    one, *_, last = (part.make("attention/split_kv.py", inputs) for inputs in turns)
+    assert not torch.equal(one()[0], last()[0])
 
 
 @pytest.mark.usefixtures("small")
 def test_the_programs_of_a_multiprocessor() -> None:
     shape = Shape(dtype="float32", head_dim=16, seq=256, causal=True, batch=1, heads=2)
-    for kernel, make in parts.load("attention/timeline").trial(shape).own.items():
-        found = timeline.measure({kernel: [make()]})[kernel]
+    part = parts.load("attention/timeline")
+    (inputs,) = part.inputs(shape)
+    for kernel in part.own:
+        found = timeline.measure({kernel: [part.make(kernel, inputs)]})[kernel]
         # The interpreter runs the even ones on one multiprocessor, in turn; under a
         # causal mask they begin with the last block of a head.
         last = 256 // timeline.TILES[kernel]["BLOCK_M"] - 1
@@ -400,33 +458,46 @@ def test_the_programs_of_a_multiprocessor() -> None:
 
 
 def test_the_protocol() -> None:
-    shapes = list(attention.protocol())
+    shapes = attention.PROTOCOL
     assert {s.batch * s.seq for s in shapes if s.seq <= attention.TOKENS} == {16384}
     assert {s.heads * s.head_dim for s in shapes} == {2048}
-    shape = Shape(batch=2, heads=3, seq=8, head_dim=16, causal=False)
-    assert attention.flops(shape) == {"flops": 4 * 2 * 3 * 8 * 8 * 16}
+    shape = attention.shape(16, 8, batch=2, heads=3, causal=False)
+    assert attention.flops("", shape) == {"flops": 4 * 2 * 3 * 8 * 8 * 16}
     shape.causal = True
-    assert attention.flops(shape) == {"flops": 2 * 2 * 3 * 8 * 8 * 16}
+    assert attention.flops("", shape) == {"flops": 2 * 2 * 3 * 8 * 8 * 16}
 
 
 def test_lengths_fill_the_batch_as_they_say() -> None:
-    for shape in varlen.shapes():
+    for shape in varlen.PART.shapes:
         seqs = varlen.lengths(shape)
         assert seqs[-1] == shape.longest
         assert seqs == sorted(seqs)
-        assert sum(seqs) == shape.tokens
+        assert sum(seqs) == varlen.facts("", shape)["tokens"]
         part = sum(seqs) / (len(seqs) * shape.longest)
         assert part == pytest.approx(shape.fill, abs=0.04)
 
 
 def test_what_is_compiled_beforehand_can_be_sent_to_a_process() -> None:
-    every = beforehand.tasks(parts.names())
+    every = [
+        task for name in parts.names() for task in beforehand.tasks(parts.load(name))
+    ]
     kernels = {kernel for _, kernel, _ in every}
     assert kernels >= {"flex_attention", "torch.compile", "attention/flash2_tuned.py"}
     assert every == pickle.loads(pickle.dumps(every))
+    # A kernel of ours is compiled once for shapes that differ in their lengths alone.
+    assert ("attention/flash2_tuned.py", 4096) not in {
+        (kernel, shape.seq) for name, kernel, shape in every if name.endswith("forward")
+    }
 
 
 # How snippets are called.
+
+
+def new_file(text: str) -> ModuleType:
+    module = ModuleType("new")
+    module.__file__ = "new.py"
+    exec(text, vars(module))
+    return module
 
 
 @pytest.mark.parametrize(
@@ -436,20 +507,29 @@ def test_what_is_compiled_beforehand_can_be_sent_to_a_process() -> None:
         ("def log_softmax(x): ...", "log_softmax"),
         ("def check(q, k, v): ...\ndef attend(q, k, v, *, causal): ...", "attend"),
         ("def attention(q, k, v): ...\ndef longest(size): ...", "attention"),
-        ("def attention(q, k, v, lengths): ...", None),
-        ("SIZE = 1", None),
+        ("def scan(x, carry): ...\nfrom math import prod", "scan"),
     ],
 )
-def test_what_a_file_publishes(text: str, name: str | None, tmp_path: Path) -> None:
-    path = tmp_path / "new.py"
-    path.write_text(text)
-    found = calls.public(path)
-    assert (found and found[0]) == name
+def test_what_a_file_publishes(text: str, name: str) -> None:
+    inputs = dict.fromkeys("xqkv")
+    assert calls.public(new_file(text), inputs).__name__ == name
 
 
-def test_a_file_that_nobody_can_call() -> None:
-    with pytest.raises(LookupError, match=r"run\.py"):
-        calls.call(run)
+@pytest.mark.parametrize("text", ["SIZE = 1", "def size(rows): ...", "def run(): ..."])
+def test_a_file_that_nobody_can_call(text: str) -> None:
+    with pytest.raises(LookupError, match=r"new\.py begins with one of x"):
+        calls.call(new_file(text), {"x": 1})
+
+
+def test_a_function_gets_what_it_has_parameters_for() -> None:
+    module = new_file("def scan(x, carry, *, block=1): return x, carry, block")
+    inputs = {"x": 1, "carry": 2, "unknown": 3}
+    assert calls.call(module, inputs)() == (1, 2, 1)
+    assert calls.call(module, inputs, block=4)() == (1, 2, 4)
+    with pytest.raises(TypeError, match="tile"):  # what it must take
+        calls.call(module, inputs, tile=4)()
+    with pytest.raises(TypeError, match="carry"):
+        calls.call(module, {"x": 1})()
 
 
 def test_a_kernel_is_changed_in_its_text() -> None:
@@ -463,8 +543,9 @@ def test_a_kernel_is_changed_in_its_text() -> None:
 
 def test_a_kernel_of_one_head_takes_them_in_turn() -> None:
     q = torch.randn(2, 3, 20, 16)
-    result, _ = calls.prepare("attention/flash2_single_head.py", q, q, q)()
-    attention.check(q, q, q, result)
+    inputs = {"q": q, "k": q, "v": q}
+    name = "attention/flash2_single_head.py"
+    attention.check(name, inputs, calls.call(calls.load(name), inputs)())
 
 
 def test_sequences_are_packed() -> None:
@@ -499,11 +580,46 @@ def test_flash_attention_3_is_asked_if_it_is_installed(
     assert peers.versions()["fa3-fwd"] == "0.0.3"
 
 
-def test_grouped_rows() -> None:
+def test_grouped_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A CPU has this backend alone.
+    monkeypatch.setattr(peers, "sdpa_efficient", peers.sdpa_flash)
     q, k, v = torch.randn(2, 8, 1, 16), *torch.randn(2, 2, 2, 40, 16)
-    attention.check(
-        q[:, -1:], k, v, peers.grouped_rows("sdpa-flash", q, k, v)()[:, -1:]
-    )
+    inputs = {"q": q, "k": k, "v": v}
+    attention.check("", inputs, peers.grouped_rows(**inputs)())
+    with pytest.raises(Wrong):
+        attention.check("", inputs, peers.grouped_rows(**inputs)().flip(1))
+
+
+@pytest.mark.usefixtures("everybody")
+def test_flex_attention_is_made_once_for_a_shape() -> None:
+    q, k = torch.randn(1, 4, 1, 16), torch.randn(1, 2, 40, 16)
+    made = [peers.flex(q, k, torch.randn_like(k)) for _ in range(3)]
+    assert peers.compiled_flex.cache_info().misses == 1
+    # A mask that hides nothing: without one it would not split the keys.
+    assert made[0].keywords["block_mask"].shape == (1, 1, 1, 40)
+    q = torch.randn(1, 2, 300, 16)
+    assert peers.flex(q, q, q).keywords["block_mask"] is None
+
+
+def test_kernels_take_turns_in_another_order_each_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def do_bench(call: Any, *_: int, **__: str) -> float:
+        seen.append(call)
+        return 1000.0 * len(seen)
+
+    monkeypatch.setattr(timing, "do_bench", do_bench)
+    monkeypatch.setattr(timing.torch.cuda, "synchronize", lambda: None)
+    orders = []
+    for seed in ("one", "one", "two"):
+        seen: list[str] = []
+        timing.ORDER.seed(seed)
+        found = timing.medians({name: name for name in "abcd"}, rounds=3)
+        orders.append([seen[i : i + 4] for i in range(0, len(seen), 4)])
+    assert orders[0] == orders[1] != orders[2]
+    assert all(sorted(turn) == [*"abcd"] for order in orders for turn in order)
+    assert len({tuple(turn) for turn in orders[0]}) > 1
+    assert found["a"] == 1 + sorted(i for i, name in enumerate(seen) if name == "a")[1]
 
 
 def test_ceilings_are_medians_of_the_best_with_their_spread(

@@ -4,17 +4,15 @@ FLOPs are those of the two matrix products, half of them under a causal mask, wh
 kernel computes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from typing import Any
 
 import torch
 
-from benchmarks import peers, timing
-from benchmarks.calls import Call, call, load
-from benchmarks.part import Shape, Trial, near, published
+from benchmarks import timing
+from benchmarks.calls import Inputs
+from benchmarks.part import Kernel, Part, Shape, near
 
 TOKENS = 16384  # batch * seq; a longer sequence is a batch of one
 WIDTH = 2048  # heads * head_dim
@@ -22,120 +20,67 @@ HEAD_DIMS = (64, 128, 256)
 SEQS = (512, 1024, 2048, 4096, 8192, 16384, 32768)
 
 
-@dataclass(frozen=True)
-class Variant:
-    """A snippet with changes in its text, and with options."""
-
-    of: str
-    changes: dict[str, str] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def call(self, *qkv: torch.Tensor, **mask: Any) -> Call:
-        """Its call."""
-        return call(load(self.of, self.changes), *qkv, **mask, **self.options)
+def shape(head_dim: int, seq: int, batch: int, heads: int, causal: bool) -> Shape:
+    """In the order in which the record has it."""
+    facts = {"head_dim": head_dim, "seq": seq, "causal": causal}
+    return Shape(dtype="bfloat16", **facts, batch=batch, heads=heads)
 
 
-ONE_HEAD = FLASH1, _ = "attention/flash1.py", "attention/flash2_single_head.py"
+# The shapes of the forward pass: each length has the same number of tokens.
+PROTOCOL = [
+    shape(head_dim, seq, max(1, TOKENS // seq), WIDTH // head_dim, causal)
+    for head_dim, causal, seq in product(HEAD_DIMS, (False, True), SEQS)
+]
+# Two of them, without a mask and with one, for lists of many kernels.
+TYPICAL = [each for each in PROTOCOL if (each.head_dim, each.seq) == (128, 4096)]
+# The first rungs, which take a single head, and one of them with larger tiles.
+ONE_HEAD = "attention/flash1.py", "attention/flash2_single_head.py"
 LARGE = {
-    "flash1 + tiles of 128": Variant(
-        FLASH1,
+    "flash1 + tiles of 128": Kernel(
+        "attention/flash1.py",
         {"num_warps=4 if block_m * head_dim <= 2**14 else 8": "num_warps=8"},
         {"block_m": 128, "block_n": 128},
     )
 }
 
 
-def protocol() -> Iterator[Shape]:
-    """The shapes of the forward pass: each length has the same number of tokens."""
-    for head_dim, causal, seq in product(HEAD_DIMS, (False, True), SEQS):
-        yield Shape(
-            dtype="bfloat16",
-            head_dim=head_dim,
-            seq=seq,
-            causal=causal,
-            batch=max(1, TOKENS // seq),
-            heads=WIDTH // head_dim,
-        )
-
-
-def typical() -> list[Shape]:
-    """Two of them, without a mask and with one, for lists of many kernels."""
-    return [s for s in protocol() if (s.head_dim, s.seq) == (128, 4096)]
-
-
-def one_head(head_dim: int, seq: int) -> Shape:
-    """A single head, which the first rungs take."""
-    facts = {"dtype": "bfloat16", "head_dim": head_dim, "seq": seq, "causal": False}
-    return Shape(**facts, batch=1, heads=1)
-
-
-def compare(
-    shape: Shape,
-    own: Iterable[str],
-    others: Iterable[str] = (),
-    *,
-    variants: Mapping[str, Variant] | None = None,
-    window: int | None = None,
-    **options: Any,
-) -> Trial:
-    """Snippets, variants of snippets, and peers on the same q, k and v.
-
-    Snippets get the options, which are their own; all get the mask.
-    """
-    qkv, changed = normal(shape), variants or {}
-    mask = {"causal": True} if shape.causal else {}
-    if window:
-        mask["window"] = window
-    return Trial(
-        own=published(own, *qkv, **mask, **options)
-        | {name: partial(each.call, *qkv, **mask) for name, each in changed.items()},
-        peers={name: partial(peers.ATTENTION[name], *qkv, **mask) for name in others},
-        check=lambda name, result: check(*qkv, result, name, **mask),
-        work=flops(shape),
-        facts={name: {"of": each.of} for name, each in changed.items()},
-    )
-
-
-def normal(shape: Shape) -> list[torch.Tensor]:
-    """Fresh q, k and v."""
+def normal(shape: Shape) -> list[Inputs]:
+    """Fresh q, k and v, and how much of k a query sees."""
     size = shape.batch, shape.heads, shape.seq, shape.head_dim
-    return [timing.normal(*size, dtype=shape.dtype) for _ in range(3)]
+    mask = {"window": shape.window} if hasattr(shape, "window") else {}
+    qkv = {name: timing.normal(*size, dtype=shape.dtype) for name in "qkv"}
+    return [qkv | {"causal": shape.causal} | mask]
 
 
-def flops(shape: Shape) -> dict[str, int]:
+def flops(name: str, shape: Shape) -> dict[str, Any]:
     """Of the two products; half of them under a causal mask."""
     whole = 4 * shape.batch * shape.heads * shape.seq**2 * shape.head_dim
     return {"flops": whole // (2 if shape.causal else 1)}
 
 
-def first(result: Any) -> torch.Tensor:
+def output(result: Any) -> torch.Tensor:
     """o, of a kernel that returns o or (o, lse)."""
     return result[0] if isinstance(result, tuple) else result
 
 
-def check(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    result: Any,
-    name: str = "",
-    *,
-    causal: bool = False,
-    window: int | None = None,
-) -> None:
-    """Compare some rows of the last head with float64, fp8 less strictly.
+def check(name: str, inputs: Inputs, result: Any, tolerance: float = 0.02) -> None:
+    """Compare some rows of the last head with float64.
 
     Raises:
         Wrong: they differ.
     """
-    seq_q, head_dim = q.shape[-2:]
+    q, k, v = (inputs[x][-1, -1] for x in "qkv")
+    seq_q, head_dim = q.shape
     rows = torch.arange(0, seq_q, max(1, seq_q // 16), device=q.device) + seq_q - 1
     rows %= seq_q
-    last_k, last_v = (x[-1, -1].double() for x in (k, v))
-    s = q[-1, -1][rows].double() @ last_k.T * head_dim**-0.5
-    if causal:
-        back = rows[:, None] - torch.arange(k.shape[-2], device=q.device)
-        s = s.where((back >= 0) & (back < (window or seq_q)), float("-inf"))
-    expected = torch.softmax(s, dim=-1) @ last_v
-    found = first(result).reshape(-1, seq_q, head_dim)[-1][rows].double()
-    near(found, expected, 0.2 if "fp8" in name else 0.02)
+    s = q[rows].double() @ k.double().T * head_dim**-0.5
+    if inputs.get("causal"):
+        back = rows[:, None] - torch.arange(len(k), device=q.device)
+        window = inputs.get("window", seq_q)
+        s = s.where((back >= 0) & (back < window), float("-inf"))
+    expected = torch.softmax(s, dim=-1) @ v.double()
+    found = output(result).reshape(-1, seq_q, head_dim)[-1][rows].double()
+    near(found, expected, tolerance)
+
+
+attention = partial(Part, inputs=normal, check=check, facts=flops)

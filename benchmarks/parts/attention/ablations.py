@@ -5,15 +5,17 @@ its own. The two fastest lose the exponential, or all of softmax: what is left o
 S = Q K^T and O = S V. Their results are wrong, and nobody looks at them.
 """
 
-from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from benchmarks.calls import load
-from benchmarks.part import Part, Shape, Trial
-from benchmarks.parts.attention import Variant, compare, typical
+from benchmarks.calls import Inputs, load
+from benchmarks.part import Kernel
+from benchmarks.parts.attention import TYPICAL, attention, check
 
 CAUSAL, TUNED = "attention/flash2_causal.py", "attention/flash2_tuned.py"
 DESCRIPTORS = "attention/flash2_descriptors.py"
 TILES = {name: load(name).TILE for name in (TUNED, DESCRIPTORS)}
+TILE = TILES[TUNED]
 
 FUSION = {"enable_fp_fusion=False": "enable_fp_fusion=True"}
 GAINS = {
@@ -29,10 +31,10 @@ GAINS = {
     },
     "tile": {
         "block_m: int = 64, block_n: int = 32,": (
-            "block_m: int = {BLOCK_M}, block_n: int = {BLOCK_N},"
+            f"block_m: int = {TILE['BLOCK_M']}, block_n: int = {TILE['BLOCK_N']},"
         ),
         "num_warps=4 if block_m * head_dim <= 2**14 else 8, num_stages=2": (
-            "num_warps={num_warps}, num_stages={num_stages}"
+            f"num_warps={TILE['num_warps']}, num_stages={TILE['num_stages']}"
         ),
     },
     "longest first": {
@@ -56,36 +58,26 @@ LOSSES = {
 }
 
 
-def variants() -> dict[str, Variant]:
-    """The published kernels, with the tiles that they name, and those made of them."""
-    found = {CAUSAL: Variant(CAUSAL)}
-    for gain, changes in GAINS.items():
-        if gain == "tile":
-            changes = {k: v.format(**TILES[TUNED]) for k, v in changes.items()}
-        found[f"flash2_causal + {gain}"] = Variant(CAUSAL, changes)
-    for name, tile in TILES.items():
-        found[name] = Variant(name, options={"tile": tile})
-        for loss, changes in LOSSES.items():
-            stem = name.removeprefix("attention/").removesuffix(".py")
-            found[f"{stem} - {loss}"] = Variant(name, changes, {"tile": tile})
-    return found
+OWN = {CAUSAL: Kernel(CAUSAL)}
+for gain, changes in GAINS.items():
+    OWN[f"flash2_causal + {gain}"] = Kernel(CAUSAL, changes)
+for name, tile in TILES.items():
+    fixed, stem = {"tile": tile}, Path(name).stem
+    OWN[name] = Kernel(name, options=fixed)
+    for loss, changes in LOSSES.items():
+        OWN[f"{stem} - {loss}"] = Kernel(name, changes, fixed)
 
 
-def trial(shape: Shape) -> Trial:
-    """All of them; those that lost something are not checked."""
-    compared = compare(shape, (), variants=variants())
-
-    def check(name: str, result: object) -> None:
-        if " - " not in name:
-            compared.check(name, result)
-
-    return replace(compared, check=check)
+def check_attention(name: str, inputs: Inputs, result: Any) -> None:
+    """What lost something is not checked."""
+    if " - " not in name:
+        check(name, inputs, result)
 
 
-PART = Part(
-    own=tuple(variants()),
-    shapes=typical,
-    trial=trial,
+PART = attention(
+    shapes=TYPICAL,
+    own=OWN,
+    check=check_attention,
     ceiling="matmul",
     against={"times_causal": CAUSAL},
 )

@@ -1,31 +1,28 @@
 """The forward pass, of batches of heads."""
 
 from benchmarks import peers
-from benchmarks.part import Part, Shape, Trial
-from benchmarks.parts.attention import compare, protocol
+from benchmarks.part import published
+from benchmarks.parts.attention import PROTOCOL, attention
 
-CAUSAL = (
-    "attention/flash2_causal.py",
-    "attention/flash2_tuned.py",
-    "attention/flash2_descriptors.py",
-    "attention/flash2_persistent.py",
-)
-NAIVE, NOT_CAUSAL = "attention/naive.py", "attention/flash2.py"
 LONGEST = 8192  # longer, the score matrices of the definition do not fit
 
-
-def trial(shape: Shape) -> Trial:
-    """All kernels that take the shape."""
-    names = (NAIVE,) if shape.seq <= LONGEST else ()
-    names += CAUSAL if shape.causal else (NOT_CAUSAL, *CAUSAL)
-    return compare(shape, names, peers.ATTENTION)
-
-
-PART = Part(
-    own=(NAIVE, NOT_CAUSAL, *CAUSAL),
-    shapes=protocol,
-    trial=trial,
-    compiled=("flex_attention",),
+PART = attention(
+    shapes=PROTOCOL,
+    own=published("attention/naive.py", takes=lambda shape: shape.seq <= LONGEST)
+    | published("attention/flash2.py", takes=lambda shape: not shape.causal)
+    | published(
+        "attention/flash2_causal.py",
+        "attention/flash2_tuned.py",
+        "attention/flash2_descriptors.py",
+        "attention/flash2_persistent.py",
+    ),
+    peers={
+        "sdpa-flash": peers.sdpa_flash,
+        "sdpa-efficient": peers.sdpa_efficient,
+        "sdpa-cudnn": peers.sdpa_cudnn,
+        "flex_attention": peers.flex,
+        "fa3-fwd": peers.fa3,
+    },
     ceiling="matmul",
     against={
         "times_flash": "sdpa-flash",

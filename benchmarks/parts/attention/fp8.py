@@ -5,39 +5,44 @@ transposed: that is done beforehand, and in a second measurement by each call.
 """
 
 from functools import partial
+from typing import Any
+
+from torch import Tensor
 
 from benchmarks import peers
-from benchmarks.calls import load, prepare
-from benchmarks.part import Part, Shape, Trial, published
-from benchmarks.parts.attention import check, flops, normal, protocol
+from benchmarks.calls import Call, columns, load
+from benchmarks.part import Kernel, Shape, published
+from benchmarks.parts.attention import PROTOCOL, attention, check, flops
 
-FA3 = "fa3-fwd"
 OWN = "attention/flash2_fp8.py"
-TRANSPOSING = "flash2_fp8 + transpose"
 BF16 = "attention/flash2_descriptors.py"  # the same kernel before fp8
 
 
-def trial(shape: Shape) -> Trial:
-    """Our kernel in fp8 and in bf16, and FlashAttention-3, the peer that has fp8."""
-    qkv, causal = normal(shape), {"causal": shape.causal}
-    quantised, scales = zip(*map(load(OWN).quantise, qkv), strict=True)
+def transposing(call: partial) -> Call:
+    """Each call transposes v."""
+    v = call.keywords["v"].mT.contiguous()
+    return lambda: call(v=columns(v))
+
+
+def fa3(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Call:
+    """FlashAttention-3, the peer that has fp8."""
+    qkv, scales = zip(*map(load(OWN).quantise, (q, k, v)), strict=True)
     descale = dict(zip(("q_descale", "k_descale", "v_descale"), scales, strict=True))
-    return Trial(
-        own=published([OWN, BF16], *qkv, **causal)
-        | {TRANSPOSING: partial(prepare, OWN, *qkv, transpose=True, **causal)},
-        peers={FA3: partial(peers.fa3, *quantised, **causal, **descale)},
-        check=lambda name, result: check(
-            *qkv, result, "" if name == BF16 else "fp8", **causal
-        ),
-        work=flops(shape),
-        facts={name: {"dtype": "float8_e4m3fn"} for name in (OWN, TRANSPOSING, FA3)},
-    )
+    return peers.fa3(*qkv, causal=causal, **descale)
 
 
-PART = Part(
-    own=(OWN, BF16, TRANSPOSING),
-    shapes=protocol,
-    trial=trial,
+def facts(name: str, shape: Shape) -> dict[str, Any]:
+    """The FLOPs, and in which dtype."""
+    return flops(name, shape) | ({} if name == BF16 else {"dtype": "float8_e4m3fn"})
+
+
+PART = attention(
+    shapes=PROTOCOL,
+    own=published(OWN, BF16)
+    | {"flash2_fp8 + transpose": Kernel(OWN, then=transposing)},
+    peers={"fa3-fwd": fa3},
+    check=partial(check, tolerance=0.2),
+    facts=facts,
     ceiling="matmul",
     against={"times_bf16": BF16},
 )

@@ -3,15 +3,12 @@
 FlashAttention-1 is launched for each tile of keys, so it is here with large ones too.
 """
 
-from itertools import product, starmap
+from benchmarks import peers
+from benchmarks.part import published
+from benchmarks.parts.attention import LARGE, ONE_HEAD, SEQS, attention, shape
 
-from benchmarks.part import Part
-from benchmarks.parts.attention import LARGE, ONE_HEAD, SEQS, compare, one_head
-
-OWN = ("attention/naive.py", *ONE_HEAD, "attention/flash2.py")
-
-PART = Part(
-    own=(*OWN, *LARGE),
-    shapes=lambda: starmap(one_head, product((64, 128), SEQS)),
-    trial=lambda shape: compare(shape, OWN, ["sdpa-flash"], variants=LARGE),
+PART = attention(
+    shapes=[shape(d, seq, 1, 1, causal=False) for d in (64, 128) for seq in SEQS],
+    own=published("attention/naive.py", *ONE_HEAD, "attention/flash2.py") | LARGE,
+    peers={"sdpa-flash": peers.sdpa_flash},
 )

@@ -3,12 +3,7 @@
 The other rungs of the ladder are in the list `forward`, at the same shape.
 """
 
-from benchmarks.part import Part
-from benchmarks.parts.attention import LARGE, ONE_HEAD, compare, typical
+from benchmarks.part import published
+from benchmarks.parts.attention import LARGE, ONE_HEAD, TYPICAL, attention
 
-PART = Part(
-    own=(*ONE_HEAD, *LARGE),
-    shapes=lambda: typical()[:1],
-    trial=lambda shape: compare(shape, ONE_HEAD, variants=LARGE),
-    ceiling="matmul",
-)
+PART = attention(shapes=TYPICAL[:1], own=published(*ONE_HEAD) | LARGE, ceiling="matmul")

@@ -4,16 +4,14 @@ In the list `forward` each has what its autotuner found: two changes at a time.
 """
 
 from benchmarks.calls import load
-from benchmarks.part import Part
-from benchmarks.parts.attention import compare, protocol
+from benchmarks.part import published
+from benchmarks.parts.attention import PROTOCOL, attention
 
 POINTERS, DESCRIPTORS = "attention/flash2_tuned.py", "attention/flash2_descriptors.py"
-OWN, SEQS = (POINTERS, DESCRIPTORS), (4096, 16384)
 
-PART = Part(
-    own=OWN,
-    shapes=lambda: (s for s in protocol() if s.head_dim < 256 and s.seq in SEQS),
-    trial=lambda shape: compare(shape, OWN, tile=load(POINTERS).TILE),
+PART = attention(
+    shapes=[s for s in PROTOCOL if s.head_dim < 256 and s.seq in (4096, 16384)],
+    own=published(POINTERS, DESCRIPTORS, options={"tile": load(POINTERS).TILE}),
     ceiling="matmul",
     against={"times_pointers": POINTERS},
 )

@@ -5,16 +5,14 @@ and with 64 rows in 4 warps, two of which it holds. In place of the logsumexp a 
 stores both times and the number of its multiprocessor.
 """
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 
-from benchmarks.part import Part, Shape, Trial
-from benchmarks.parts.attention import Variant, compare, typical
+from benchmarks.part import Kernel
+from benchmarks.parts.attention import TYPICAL, attention
 from benchmarks.timing import Calls
 
-TUNED = "attention/flash2_tuned.py"
 IMPORT = "import triton.language as tl\n"
 BEGIN = "    blocks = tl.cdiv(seq_q, BLOCK_M)\n"
 END = "    tl.store(lse_ptr + offs_m, lse, mask=offs_m < seq_q)\n"
@@ -66,12 +64,11 @@ def measure(calls: Calls) -> dict[str, dict[str, Any]]:
     return found
 
 
-def trial(shape: Shape) -> Trial:
-    """The kernel with a clock, in both tiles."""
-    variants = {
-        name: Variant(TUNED, STAMPS, {"tile": tile}) for name, tile in TILES.items()
-    }
-    return replace(compare(shape, (), variants=variants), measure=measure)
-
-
-PART = Part(own=tuple(TILES), shapes=typical, trial=trial)
+PART = attention(
+    shapes=TYPICAL,
+    own={
+        name: Kernel("attention/flash2_tuned.py", STAMPS, {"tile": tile})
+        for name, tile in TILES.items()
+    },
+    measure=measure,
+)

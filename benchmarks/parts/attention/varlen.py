@@ -1,24 +1,15 @@
 """Sequences of different lengths: packed, against a batch that is padded."""
 
-from collections.abc import Iterator
-from functools import partial
+from typing import Any
 
 from benchmarks import peers
-from benchmarks.calls import boundaries, pack
-from benchmarks.part import Part, Shape, Trial, published
-from benchmarks.parts.attention import check, first, normal
+from benchmarks.calls import Inputs
+from benchmarks.part import Shape, published
+from benchmarks.parts import attention
 
 PACKED, PADDED = "attention/varlen.py", "attention/flash2_causal.py"
+FACTS = {"dtype": "bfloat16", "head_dim": 128, "longest": 4096, "heads": 16}
 FILLS = (0.25, 0.5, 0.75, 1.0)  # tokens, as a fraction of the padded batch
-
-
-def shapes() -> Iterator[Shape]:
-    """Batches that are more and more full."""
-    facts = {"dtype": "bfloat16", "head_dim": 128, "longest": 4096, "heads": 16}
-    for fill in FILLS:
-        shape = Shape(**facts, fill=fill, batch=16)
-        shape.tokens = sum(lengths(shape))
-        yield shape
 
 
 def lengths(shape: Shape) -> list[int]:
@@ -28,28 +19,35 @@ def lengths(shape: Shape) -> list[int]:
     return [round(shape.longest * ((i + 1) / batch) ** power) for i in range(batch)]
 
 
-def trial(shape: Shape) -> Trial:
-    """The packed sequences, and the batch with zeros behind each of them."""
-    seqs = lengths(shape)
-    qkv = normal(Shape(seq=shape.longest, **vars(shape)))
-    for x in qkv:
-        for sequence, length in zip(x, seqs, strict=True):
+def padded(shape: Shape) -> list[Inputs]:
+    """A batch with zeros behind each sequence."""
+    (inputs,) = attention.normal(Shape(**vars(shape), seq=shape.longest, causal=True))
+    for name in "qkv":
+        for sequence, length in zip(inputs[name], lengths(shape), strict=True):
             sequence[:, length:] = 0
-    packed, starts = [pack(x, seqs) for x in qkv], boundaries(qkv[0], seqs)
-    last = [x[-1:, :, : seqs[-1]] for x in qkv]
-
-    def right(name: str, result: object) -> None:
-        o = first(result)
-        o = o[-1, :, : seqs[-1]] if name == PADDED else o[-seqs[-1] :].transpose(0, 1)
-        check(*last, o, causal=True)
-
-    return Trial(
-        own=published([PACKED], *qkv, lengths=seqs, causal=True)
-        | published([PADDED], *qkv, causal=True),
-        peers={"fa3-fwd": partial(peers.fa3_varlen, *packed, starts, max(seqs))},
-        check=right,
-        work={"flops": sum(2 * shape.heads * n**2 * shape.head_dim for n in seqs)},
-    )
+    return [inputs | {"lengths": lengths(shape)}]
 
 
-PART = Part(own=(PACKED, PADDED), shapes=shapes, trial=trial)
+def check(name: str, inputs: Inputs, result: Any) -> None:
+    """Compare the last sequence, which is the longest."""
+    length, o = inputs["lengths"][-1], attention.output(result)
+    o = o[-1, :, :length] if name == PADDED else o[-length:].transpose(0, 1)
+    last = {x: inputs[x][-1:, :, :length] for x in "qkv"}
+    attention.check(name, last | {"causal": True}, o)
+
+
+def facts(name: str, shape: Shape) -> dict[str, int]:
+    """FLOPs between real tokens."""
+    seqs = lengths(shape)
+    flops = sum(2 * shape.heads * seq**2 * shape.head_dim for seq in seqs)
+    return {"tokens": sum(seqs), "flops": flops}
+
+
+PART = attention.attention(
+    shapes=[Shape(**FACTS, fill=fill, batch=16) for fill in FILLS],
+    inputs=padded,
+    own=published(PACKED, PADDED),
+    peers={"fa3-fwd": peers.fa3_varlen},
+    check=check,
+    facts=facts,
+)

@@ -1,24 +1,15 @@
 """The sliding window: what a narrower one saves, on one long sequence."""
 
-from dataclasses import replace
+from benchmarks import peers
+from benchmarks.part import Shape, published
+from benchmarks.parts.attention import attention, shape
 
-from benchmarks.part import Part, Shape, Trial
-from benchmarks.parts.attention import compare
-
-SNIPPETS = ("attention/flash2_window.py",)
+LONG = shape(128, 16384, 1, 16, causal=True)
 WINDOWS = (256, 1024, 4096, 16384)  # the widest is the causal mask
-LONG = {"dtype": "bfloat16", "head_dim": 128, "seq": 16384, "batch": 1, "heads": 16}
 
-
-def trial(shape: Shape) -> Trial:
-    """Our kernel, and FlexAttention, the peer that has windows."""
-    compared = compare(shape, SNIPPETS, ["flex_attention"], window=shape.window)
-    return replace(compared, work={})
-
-
-PART = Part(
-    own=SNIPPETS,
-    shapes=lambda: (Shape(**LONG, causal=True, window=width) for width in WINDOWS),
-    trial=trial,
-    compiled=("flex_attention",),
+PART = attention(
+    shapes=[Shape(**vars(LONG), window=window) for window in WINDOWS],
+    own=published("attention/flash2_window.py"),
+    peers={"flex_attention": peers.flex},
+    facts=lambda name, shape: {},
 )

@@ -61,4 +61,9 @@ MUTANTS = [
         "each length is tuned",
     ),
     Mutant("if q.dtype == torch.float32:", "if False:", "float32 is tuned"),
+    Mutant(
+        "mask_n &= offs_n[:, None] < seq_k",
+        "mask_n &= offs_n[:, None] < seq_k + 1",
+        "a key behind the last is loaded",
+    ),
 ]

@@ -7,7 +7,7 @@ MUTANTS = [
     ANOTHER_DEVICE,
     Mutant("range(split * BLOCK_N,", "range(0,", "every part begins at the first key"),
     Mutant("last, splits * BLOCK_N):", "last, BLOCK_N):", "parts that overlap"),
-    Mutant("l_i * alpha[:, None] + l_new", "l_i + l_new", "the sum is not rescaled"),
+    Mutant("l_i * alpha[:, None] + (", "l_i + (", "the sum is not rescaled"),
     Mutant("causal and seq_q > 1", "causal and seq_q > 3", "no mask for three"),
     Mutant(
         "offs_n.to(tl.uint32) // PAGE_SIZE",
@@ -35,17 +35,23 @@ MUTANTS = [
         "(max_pages * page_size + 2**31) % 2**32 - 2**31",
         "a table so wide that its keys overflow",
     ),
-    Mutant("block_table.shape[1] if pages else 0", "block_table.shape[1]", "pages"),
-    Mutant("if page_size == 0:", "if False:", "pages of no keys", 1, True),
+    Mutant(" or k.numel() == 0", "", "no pages, or pages of no keys", 1, True),
     Mutant("kv_heads == 0 or heads % kv_heads", "False", "any heads of k"),
-    Mutant("[batch, *block_table.shape[-1:]]", "[*x.shape]", "any table"),
-    Mutant("block_table, [batch,", "block_table, [*x.shape[:1],", "fewer sequences"),
-    Mutant(" or not x.is_contiguous()", "", "every other page"),
     Mutant(
-        "if got != f", 'if f"{got}" != got and f', "tables of 64 bits, or elsewhere"
+        "batch, *block_table.shape[-1:]", "*block_table.shape", "a table of any shape"
+    ),
+    Mutant(
+        'table", block_table, torch.int32, batch,',
+        'table", block_table, torch.int32, *block_table.shape[:-1],',
+        "fewer sequences",
+    ),
+    Mutant("block_table.contiguous()", "block_table", "every other page"),
+    Mutant("seq_lens.contiguous()", "seq_lens", "every other length"),
+    Mutant(
+        '"block_table", block_table, torch.int32',
+        '"block_table", block_table, block_table.dtype',
+        "tables of 64 bits",
     ),
     Mutant(") != right:", ") != got:", "k and v of any kind", may_not_compile=True),
-    Mutant(
-        "{[len(k), page_size, kv_heads, head_dim]}", "{[*k.shape]}", "k of any shape"
-    ),
+    Mutant("page_size, kv_heads, head_dim\n", "*k.shape[1:]\n", "any head_dim of k"),
 ]

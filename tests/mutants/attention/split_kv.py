@@ -13,7 +13,7 @@ MUTANTS = [
         "last - BLOCK_N + 1, splits * BLOCK_N):",
         "the last keys belong to nobody",
     ),
-    Mutant("last = keys\n", "last = seq_k\n", "keys behind the last"),
+    Mutant("CAUSAL else keys\n", "CAUSAL else seq_k\n", "keys behind the last"),
     Mutant("l_i * alpha + tl.sum", "l_i + tl.sum", "the sum is not rescaled"),
     Mutant("causal and seq_q > 1", "causal and seq_q > 2", "two queries see all"),
     Mutant(
@@ -27,7 +27,7 @@ MUTANTS = [
         "mask_n = (offs_n[:, None] < seq_k)",
         "keys that were never written",
     ),
-    Mutant("seen = offs_n[None, :] < last", "seen = offs_n[None, :] >= 0", "no end"),
+    Mutant("offs_n[None, :] < ends[:, None]", "offs_n[None, :] >= 0", "no end"),
     # The rows of a tile.
     Mutant(
         "(rows // GROUP).to(tl.int64), (rows % GROUP).to(tl.int64)",
@@ -37,17 +37,12 @@ MUTANTS = [
     Mutant("rows // GROUP).to(tl.int64)", "rows // GROUP)", "queries in 32 bits"),
     Mutant("offs_h[:, None] * stride_qh", "offs_h[:, None]", "q, one head"),
     Mutant("kv_head * GROUP * stride_qh", "kv_head * stride_qh", "q of other heads"),
-    Mutant(
-        "(start_m + BLOCK_M - 1) // GROUP + 1",
-        "start_m // GROUP + 1",
-        "the band ends at its first row",
-    ),
-    Mutant(
-        "<= offs_m[:, None] + keys - seq_q",
-        "<= offs_m[:, None] + seq_k - seq_q",
-        "aligned with the end of the cache, not of the sequence",
-    ),
-    Mutant("if CAUSAL:\n            seen", "if False:\n            seen", "no mask"),
+    Mutant("tl.max(ends)", "tl.min(ends)", "the band ends at its first row"),
+    Mutant("tl.max(ends)", "tl.max(rows // GROUP) + 1", "aligned top left"),
+    Mutant("ends = keys - (", "ends = seq_k - (", "aligned with the end of the cache"),
+    Mutant("seq_q - 1 - rows // GROUP", "seq_q - 2 - rows // GROUP", "a key too many"),
+    Mutant("seq_q - 1 - rows // GROUP", "seq_q - rows // GROUP", "not its own key"),
+    Mutant("tl.maximum(seq_q - 1 - rows // GROUP, 0) if", "0 * rows if", "no mask"),
     Mutant("(split * batches + batch) *", "batch *", "every part in the same place"),
     Mutant(
         "kv_heads * GROUP + kv_head * GROUP + offs_h",
@@ -55,24 +50,24 @@ MUTANTS = [
         "o of other heads",
     ),
     Mutant(
-        "(tl.program_id(1) // kv_heads).to(tl.int64)",
-        "tl.program_id(1) // kv_heads",
+        "(tl.program_id(0) // blocks // kv_heads).to(tl.int64)",
+        "tl.program_id(0) // blocks // kv_heads",
         "batch offsets in 32 bits",
     ),
     Mutant(
-        "(tl.program_id(1) % kv_heads).to(tl.int64)",
-        "tl.program_id(1) % kv_heads",
+        "(tl.program_id(0) // blocks % kv_heads).to(tl.int64)",
+        "tl.program_id(0) // blocks % kv_heads",
         "head offsets in 32 bits",
     ),
     # The merge.
     Mutant(
-        'shift = tl.where(m_i == float("-inf"), 0.0, m_i)',
-        "shift = m_i",
+        'lse_s - tl.where(m_i == float("-inf"), 0.0, m_i)',
+        "lse_s - m_i",
         "no guard for parts that see nothing",
     ),
     Mutant(
-        'shift = tl.where(m_i == float("-inf"), 0.0, m_i)',
-        "shift = 0.0",
+        'lse_s - tl.where(m_i == float("-inf"), 0.0, m_i)',
+        "lse_s",
         "weights without the maximum",
     ),
     Mutant("w[:, None] * o_s", "o_s", "parts that all count the same"),
@@ -91,8 +86,11 @@ MUTANTS = [
         "blocks = max(1, group * seq_q // block_m)",
         "the last rows lost",
     ),
-    Mutant("triton.cdiv(programs * n, slots) *", "", "no waves"),
-    Mutant("triton.cdiv(tiles, n) + 1", "triton.cdiv(tiles, n)", "free"),
+    Mutant("-(-programs * n // sms) *", "", "no waves"),
+    Mutant("range(1, 17)", "range(1, 2)", "one wave only"),
+    Mutant("min(tiles, 256, wave", "min(256, wave", "parts without a tile"),
+    Mutant("min(tiles, 256, wave", "min(tiles, wave", "more parts than are merged"),
+    Mutant("-(-tiles // n) + 1", "-(-tiles // n)", "free"),
     Mutant(
         "tl.int32 if max(spans) < 2**31 else tl.int64",
         "tl.int32",
@@ -102,16 +100,19 @@ MUTANTS = [
     Mutant("1 <= splits <= 256", "1 <= splits", "any number of parts"),
     Mutant("// (7 * block_d", "// (3 * block_d", "tiles with no room for stages"),
     # The checks.
-    Mutant("if got != right or", "if", "any lengths"),
-    Mutant(" or not seq_lens.is_contiguous()", "", "every other length"),
+    Mutant(
+        "if x is not None and (",
+        "if x is not None and x is not seq_lens and (",
+        "any lengths",
+    ),
+    Mutant("else seq_lens.contiguous()", "else seq_lens", "every other length"),
     Mutant("x.ndim != 4", "x.ndim < 4", "more dimensions"),
     Mutant("torch.is_grad_enabled() and x.requires_grad", "False", "gradients lost"),
-    Mutant("if q.dtype not in", "if q.device not in", "other dtypes"),
+    Mutant("x.dtype not in", "x.device not in", "other dtypes"),
     Mutant("1 <= head_dim <= 256", "1 <= head_dim <= 512", "a large head_dim"),
     Mutant("1 <= head_dim <= 256", "head_dim <= 256", "a head_dim of 0"),
     Mutant("(kv_heads == 0 or heads % kv_heads)", "False", "any heads of k"),
     Mutant(") != right:", ") != got:", "k and v of any kind", may_not_compile=True),
-    Mutant(
-        "{[batch, kv_heads, seq_k, head_dim]}", "{[*k.shape]}", "k of another shape"
-    ),
+    Mutant("q.dtype, batch, kv_heads,", "q.dtype, k.shape[0], kv_heads,", "any batch"),
+    Mutant("kv_heads, seq_k, head_dim\n", "kv_heads, *k.shape[2:]\n", "any head_dim"),
 ]

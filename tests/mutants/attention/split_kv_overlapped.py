@@ -10,9 +10,9 @@ from tests.mutants.attention.shared import ANOTHER_DEVICE
 MUTANTS = [
     ANOTHER_DEVICE,
     # A denominator for each column.
-    Mutant("l_i * alpha[:, None] + l_new", "l_i + l_new", "the sum is not rescaled"),
+    Mutant("l_i * alpha[:, None] + (", "l_i + (", "the sum is not rescaled"),
     Mutant("l_i = tl.sum(l_i, axis=1)", "l_i = tl.max(l_i, axis=1)", "one column"),
-    Mutant("l_new = p if FEW else", "l_new = p if FEW and CAUSAL else", "added twice"),
+    Mutant("(p if FEW else", "(p if FEW and CAUSAL else", "added twice"),
     Mutant(
         "tl.sum(p, axis=1, keep_dims=True)", "tl.max(p, axis=1, keep_dims=True)", "many"
     ),

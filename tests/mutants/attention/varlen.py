@@ -9,15 +9,15 @@ MUTANTS = [
     Mutant(
         "range(0, batch + 1, 128)", "range(0, 128, 128)", "128 sequences and no more"
     ),
-    Mutant("    i = tl.maximum(i, 0)\n", "", "an end before the first"),
+    Mutant("    u = tl.maximum(u, 0)\n", "", "an end before the first"),
     Mutant(
-        "tl.maximum(tl.load(cu_seqlens_q_ptr + i), 0)",
-        "tl.load(cu_seqlens_q_ptr + i)",
+        "tl.maximum(tl.load(cu_seqlens_q_ptr + u), 0)",
+        "tl.load(cu_seqlens_q_ptr + u)",
         "queries before the first",
     ),
     Mutant(
-        "tl.maximum(tl.load(cu_seqlens_k_ptr + i), 0)",
-        "tl.load(cu_seqlens_k_ptr + i)",
+        "tl.maximum(tl.load(cu_seqlens_k_ptr + u), 0)",
+        "tl.load(cu_seqlens_k_ptr + u)",
         "keys before the first",
     ),
     Mutant(
@@ -30,18 +30,18 @@ MUTANTS = [
         "tl.maximum(tl.load(cu_seqlens_k_ptr + end), 0)",
         "keys beyond the tensors",
     ),
-    Mutant("tl.minimum(i + 1, batch)", "i + 1", "an end behind the last"),
+    Mutant("tl.minimum(u + 1, batch)", "u + 1", "an end behind the last"),
     Mutant(
-        "tl.where(i < batch, last_q, total_q)",
+        "tl.where(u < batch, last_q, total_q)",
         "last_q",
         "nothing written behind the last sequence",
     ),
     Mutant(
-        "tl.maximum(tl.program_id(0) - first_q // BLOCK_M - i, 0)",
-        "(tl.program_id(0) - first_q // BLOCK_M - i)",
+        "tl.maximum(tl.program_id(0) - first_q // BLOCK_M - u, 0)",
+        "(tl.program_id(0) - first_q // BLOCK_M - u)",
         "rows before the first",
     ),
-    Mutant("first_q // BLOCK_M - i", "first_q // BLOCK_M", "a block too late"),
+    Mutant("first_q // BLOCK_M - u", "first_q // BLOCK_M", "a block too late"),
     Mutant("kv_head = head // group", "kv_head = head", "no shared heads"),
     Mutant("first_k.to(tl.int64) * stride_kn", "0", "K of the first sequence"),
     Mutant("first_k.to(tl.int64) * stride_vn", "0", "V of the first sequence"),

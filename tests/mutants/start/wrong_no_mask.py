@@ -9,7 +9,6 @@ MUTANTS = [
         "right inside, but the last block is dropped: it stays in its tensors",
     ),
     Mutant("x + y)", "x - y)", "wrong in another way: a sign"),
-    Mutant("offs * stride_out,", "offs,", "wrong in another way: out is contiguous"),
-    Mutant("offs * stride_y", "offs * stride_x", "wrong in another way: x's stride"),
+    Mutant("load(y_ptr", "load(x_ptr", "wrong in another way: x twice"),
     Mutant("program * BLOCK", "program", "wrong in another way: programs overlap"),
 ]

@@ -17,9 +17,9 @@ def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:
     (heads, head_dim), seq_k = q.shape, k.shape[0]
     o, lse = torch.empty_like(q), torch.empty(heads)
     o_parts, lse_parts = q.new_empty(SPLITS, *q.shape), q.new_empty(SPLITS, heads)
-    attention_kernel[(1, 1, SPLITS)](
+    attention_kernel[(1, SPLITS)](
         q, k, v, None, o_parts, lse_parts, head_dim**-0.5,
-        0, head_dim, 0, 1, 0, 0, *k.stride(), 0, 0, *v.stride(), 1, 1, 1, seq_k,
+        0, head_dim, 0, 1, 0, 0, *k.stride(), 0, 0, *v.stride(), 1, 1, 1, 1, seq_k,
         GROUP=heads, HEAD_DIM=head_dim, BLOCK_M=heads, BLOCK_N=BLOCK, BLOCK_D=head_dim,
         INPUT_PRECISION="ieee", INDEX=tl.int32, CAUSAL=False,
     )  # fmt: skip
@@ -74,7 +74,7 @@ REPLAY = Replay(
         "l_i = tl.zeros": "",
         "acc = tl.zeros": tiles.START["acc = tl.zeros"],
         **tiles.LOOP,
-        "s = tl.where(seen": "",
+        "s = tl.where(offs_n": "",
         "acc = acc * alpha": tiles.shrink,
         "acc = tl.dot": tiles.ADDED,
         "o = acc /": "The part is divided by its own sum: {l_i} in row {row}.",
@@ -101,7 +101,7 @@ REPLAY = Replay(
         "merge: tl.store(lse_ptr": "Store its logsumexp: {bytes} bytes.",
     },
     frames="acc = tl.dot",
-    program={"attention_kernel": "part {2}", "merge_kernel": "merge head {0}"},
+    program={"attention_kernel": "part {1}", "merge_kernel": "merge head {0}"},
     formulas={
         "read": "2 · N · d · b + K · g · d · b + 4 · g · K · (d + 1)",
         "written": "4 · g · K · (d + 1) + g · (d · b + 4)",

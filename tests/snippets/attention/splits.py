@@ -1,6 +1,5 @@
 """What is tried on kernels that split the keys: caches of some lengths, and parts."""
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pytest
@@ -45,13 +44,8 @@ def weights(s: torch.Tensor, lse: torch.Tensor) -> torch.Tensor:
 
 
 class SplitTests(AttentionTests):
-    """What holds of every kernel that splits the keys of a head.
+    """What holds of every kernel that splits the keys of a head."""
 
-    Attributes:
-        choose_splits: how many parts: (programs, tiles, slots) -> int.
-    """
-
-    choose_splits: ClassVar[Callable[[int, int, int], int]]
     most_rows = None
     layout_of_q = False
     blocks = (
@@ -107,11 +101,19 @@ class SplitTests(AttentionTests):
             right[:, None],
             right.long(),
             right.to("meta"),
-            right.repeat_interleave(2)[::2],
         ):
             match = r"^seq_lens is torch.int.* on .*; it must be torch.int32 \[3\] on"
             with pytest.raises(ValueError, match=match):
                 self.function(q, k, v, seq_lens=wrong, **SMALL)
+
+    def test_lengths_with_gaps(self, device: str) -> None:
+        q, k, v = qkv((3, 4), (3, 2), 1, 40, 16, torch.float32, device)
+        wide = torch.tensor([40, 1, 7, 2, 33, 3], dtype=torch.int32, device=device)
+        found, expected = (
+            self.function(q, k, v, seq_lens=seq_lens, **SMALL)
+            for seq_lens in (wide[::2], wide[::2].contiguous())
+        )
+        assert all(map(torch.equal, found, expected))
 
     @pytest.mark.parametrize("group", [1, 4, 5, 16, 40])
     def test_one_query_for_each_head(self, group: int, device: str) -> None:
@@ -166,27 +168,53 @@ class SplitTests(AttentionTests):
         expected = self.function(q, k, v, splits=4, block_n=128)
         assert all(map(torch.equal, found, expected))
 
-    # As the page says: the slots of an H200, one for each multiprocessor.
+    def number_of_parts(self, programs: int, tiles: int, multiprocessors: int) -> int:
+        """Into how many the keys are split. Nothing runs, so nothing is allocated."""
+        grids = []
+
+        def launch(*_: Any, grid: tuple[int, ...], **__: Any) -> None:
+            grids.append(grid)
+
+        with pytest.MonkeyPatch.context() as patch:
+            pretend_gpu(
+                patch,
+                multi_processor_count=multiprocessors,
+                shared_memory_per_block_optin=2**16,
+            )
+            for kernel in ("attention_kernel", "merge_kernel"):
+                patch.setattr(self.function.__globals__[kernel], "run", launch)
+            half = {"dtype": torch.float16, "device": "meta"}
+            q = torch.empty(programs, 1, 1, 16, **half)
+            k = torch.empty(programs, 1, 16 * tiles, 16, **half)
+            self.function(q, k, k, block_n=16)
+        assert grids[0] == (programs, grids[0][1])
+        assert len(grids) == 1 + (grids[0][1] > 1)
+        return grids[0][1]
+
+    # As the page says: an H200 has 132 multiprocessors, each with room for a program.
     @pytest.mark.parametrize(
         ("programs", "tiles", "splits"),
         [
-            (8, 128, 16),  # 8 tiles each, in 128 of 132 slots
+            (8, 128, 16),  # 8 tiles each, in 128 of 132 places
             (8, 9, 9),  # one tile each
             (160, 128, 4),  # 5 waves of 32 steps, where one part makes 2 of 128
+            (118, 1000, 10),  # 9 waves of 100 and more, where one part makes 1 of 1000
             (132, 128, 1),
-            (1024, 512, 1),  # 8 waves of 512; 39 of 103 would end 1 % sooner
+            (1024, 512, 1),  # 8 waves of 512
             (5000, 1, 1),
-            (8, 0, 1),
-            (1, 10**6, 126),  # 132 would end 5 % sooner, and no more
+            (1, 10**6, 132),
         ],
     )
     def test_number_of_parts(self, programs: int, tiles: int, splits: int) -> None:
-        assert self.choose_splits(programs, tiles, 132) == splits
+        assert self.number_of_parts(programs, tiles, 132) == splits
+
+    def test_no_more_parts_than_the_merge_takes(self) -> None:
+        assert self.number_of_parts(1, 3000, 700) == 256
 
     @settings(suppress_health_check=[HealthCheck.differing_executors])
     @given(
         programs=st.integers(1, 2000),
-        tiles=st.integers(0, 3000),
+        tiles=st.integers(1, 3000),
         slots=st.integers(1, 700),
     )
     def test_no_other_number_of_parts_ends_much_sooner(
@@ -196,12 +224,15 @@ class SplitTests(AttentionTests):
             """Waves of programs, each as long as its tiles and one more."""
             return -(-programs * splits // slots) * (-(-tiles // splits) + 1)
 
-        splits = self.choose_splits.__wrapped__(programs, tiles, slots)
-        most = max(1, min(tiles, 256))
+        splits = self.number_of_parts(programs, tiles, slots)
+        most = min(tiles, 256)
         assert 1 <= splits <= most
-        near = 1.05 * min(map(steps, range(1, most + 1)))
-        assert steps(splits) <= near
-        assert all(steps(fewer) > near for fewer in range(1, splits))
+        assert steps(splits) <= 1.125 * min(map(steps, range(1, most + 1)))
+
+    @pytest.mark.gpu
+    def test_more_heads_than_fit_on_a_lower_axis_of_the_grid(self, device: str) -> None:
+        inputs = qkv((35000, 2), (35000, 2), 1, 20, 16, torch.float16, device)
+        self.check(*inputs)
 
     @pytest.mark.gpu
     @pytest.mark.parametrize("half", [torch.float16, torch.bfloat16], ids=str)

@@ -6,4 +6,3 @@ from tests.snippets.attention.splits import SplitTests
 
 class TestSplitKv(SplitTests):
     function = staticmethod(split_kv.attention)
-    choose_splits = staticmethod(split_kv.choose_splits)

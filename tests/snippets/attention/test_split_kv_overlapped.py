@@ -12,7 +12,6 @@ from tests.snippets.attention.splits import SplitTests
 
 class TestSplitKvOverlapped(SplitTests):
     function = staticmethod(split_kv_overlapped.attention)
-    choose_splits = staticmethod(split_kv_overlapped.choose_splits)
 
 
 @pytest.mark.gpu

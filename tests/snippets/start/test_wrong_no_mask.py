@@ -39,11 +39,3 @@ def test_it_is_right_for_whole_blocks(
     x, y, out = (vector.to(dtype) for vector in vectors(size, device))
     wrong_no_mask.add(x, y, out, block=16)
     assert (out == 3).all()
-
-
-def test_strided_vectors(device: str) -> None:
-    x, y, out = vectors(48, device)
-    x[1::3] = 5
-    wrong_no_mask.add(x[1::3], y[:32:2], out[2::3], block=16)
-    assert (out[2::3] == 7).all()
-    assert (out.view(-1, 3)[:, :2] == 0).all()
