@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.site.visit import Visit
+from tests.site.visit import DESKTOP, Visit
 
 PARTS = ("start/", "softmax/", "attention/")
-PICTURE = 1200  # pixels from the top of the page, on a desktop
+SCREEN = {"width": 1440, "height": 900}
+PICTURE = 1200  # pixels from the top of the page
 KERNEL = 2500
 WORDS = 1800  # that are not folded; a formula counts as one, code and plots as none
 
@@ -40,7 +41,9 @@ MEASURE = """() => {
 def test_picture_kernel_and_words(visit: Visit) -> None:
     if not visit.path.startswith(PARTS):
         pytest.skip("no page of the course")
+    visit.page.set_viewport_size(SCREEN)
     measured = visit.page.evaluate(MEASURE)
+    visit.page.set_viewport_size(DESKTOP)
     assert measured["picture"] is not None
     assert measured["picture"] <= PICTURE
     assert measured["kernel"] is None or measured["kernel"] <= KERNEL
