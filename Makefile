@@ -27,7 +27,7 @@ RECORDS ?= records
 # Says what the Python of a target lacks, before anything runs.
 NEEDS := -m verified_docs.needs
 
-.PHONY: help serve site test browser mutants one new lint check status gpu memcheck bench audit clean
+.PHONY: help serve site test browser mutants one new lint style types check status gpu memcheck bench audit clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -45,11 +45,11 @@ site: $(VENDOR) $(ZIP)  ## build the site into site/
 	python -m verified_docs.pages.policy .cache/site
 	rm -rf site && mv .cache/site site
 
-test: lint  ## every check that needs no GPU, the browser's included
+test: style  ## every check that needs no GPU, the browser's included
 	pytest -n $(WORKERS) tests/snippets tests/compile tests/machinery tests/mutants \
 		tests/replays
-	$(MAKE) site
-	@# The check is one process, and waits for nothing that the browser does.
+	@# Two at a time: most of these are one process.
+	$(MAKE) --jobs 2 types site
 	$(MAKE) --jobs 2 check browser
 
 browser: $(TESTS)
@@ -58,8 +58,7 @@ browser: $(TESTS)
 mutants: $(TESTS)  ## run the bugs whose verdict is not fresh; all of them with ALL=1
 	pytest -n $(WORKERS) tests/mutants
 
-one: $(TESTS) $(VENDOR)  ## all that concerns one snippet: make one NAME=softmax/online
-	ruff check && ruff format --check && mypy
+one: lint  ## all that concerns one snippet: make one NAME=softmax/online
 	pytest -q -n $(WORKERS) tests/snippets/$(dir $(NAME))test_$(notdir $(NAME)).py \
 		tests/machinery/test_benchmark.py -k $(notdir $(NAME))
 	pytest -q -n $(WORKERS) tests/compile tests/mutants tests/replays -k $(NAME).py
@@ -69,9 +68,13 @@ one: $(TESTS) $(VENDOR)  ## all that concerns one snippet: make one NAME=softmax
 new: $(INSTALLED)  ## lay out a rung: make new NAME=softmax/log_softmax FROM=one_row
 	@python -m verified_docs.new "$(NAME)" "$(FROM)"
 
-lint: $(TESTS) $(VENDOR)  ## ruff, mypy, and the schema of workflows
+lint: style types  ## ruff, mypy, and the schema of workflows
+
+style: $(TESTS) $(VENDOR)
 	ruff check
 	ruff format --check
+
+types: $(TESTS)
 	mypy
 	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 

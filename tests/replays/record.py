@@ -103,9 +103,7 @@ def _object(value: Any) -> str:
 
 def write(root: Path, made: dict[str, Any]) -> None:
     """Write the record down."""
-    path = root / layout.replay_record(made["snippet"])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text(made), "utf-8")
+    records.write(root / layout.replay_record(made["snippet"]), text(made))
 
 
 def compressed(made: dict[str, Any]) -> int:

@@ -1,8 +1,7 @@
-// axe-core's violations. Most elements of a page are parts of formulas, which KaTeX makes
-// alike: meanwhile, a formula whose looks several before it have is plain text. A look is a
-// colour, on a ground, in large letters or not, of a word: axe judges no single letter.
-// What it is to go without is taken away, too: each element costs time.
-async ([without, options]) => {
+// axe-core's violations, of colours or of all else. Each element costs it time, and most
+// are parts of formulas, code and drawings: meanwhile, they are plain text or nothing.
+async (colours) => {
+  const COLOURS = ["color-contrast", "link-in-text-block"];
   const SEVERAL = 3; // Some it cannot judge, because something lies over them.
   const grounds = new Map([[null, ""]]);
 
@@ -17,28 +16,53 @@ async ([without, options]) => {
     return grounds.get(element);
   }
 
+  /** All that the colours of a text are judged by. */
   function look(element) {
     const { color, fontSize, fontWeight } = getComputedStyle(element);
     const large = parseFloat(fontSize) >= (fontWeight >= 700 ? 18.5 : 24);
-    return `${color} on ${ground(element)}, ${large}`;
+    const link = element.closest("a") && getComputedStyle(element.closest("a").parentElement).color;
+    return `${color} on ${ground(element)}, ${large}, ${link}`;
   }
 
-  const seen = new Map();
-  const outside = [...document.querySelectorAll(without)];
-  const texts = outside.map((element) => [element, document.createTextNode("")]);
-  for (const formula of document.querySelectorAll(".katex")) {
-    const words = [...formula.querySelectorAll(".katex-html *")].filter(
-      (part) => !part.childElementCount && part.textContent.trim().length > 1,
+  /** Several elements of each look. Of text, axe judges no single letter. */
+  function* several() {
+    const seen = new Map();
+    const { FILTER_ACCEPT, FILTER_REJECT, SHOW_ELEMENT, SHOW_TEXT } = NodeFilter;
+    const walker = document.createTreeWalker(document.body, SHOW_ELEMENT | SHOW_TEXT, (node) =>
+      node instanceof Element && (node.matches("svg, .katex-mathml") || !node.checkVisibility())
+        ? FILTER_REJECT
+        : FILTER_ACCEPT,
     );
-    const looks = new Set(words.map(look));
-    if ([...looks].every((each) => seen.get(each) >= SEVERAL)) {
-      const tex = formula.querySelector("annotation").textContent;
-      texts.push([formula, document.createTextNode(tex)]);
+    while (walker.nextNode()) {
+      const text = walker.currentNode;
+      if (text instanceof Element || text.data.trim().length < 2) continue;
+      const its = look(text.parentElement);
+      seen.set(its, (seen.get(its) ?? 0) + 1);
+      if (seen.get(its) <= SEVERAL) yield text.parentElement;
     }
-    for (const each of looks) seen.set(each, (seen.get(each) ?? 0) + 1);
   }
-  for (const [element, text] of texts) element.replaceWith(text);
-  const { violations } = await axe.run({ include: ["html"] }, options);
-  for (const [element, text] of texts) text.replaceWith(element);
+
+  const undo = [];
+  const reduce = (element, ...rest) => {
+    const parts = [...element.childNodes];
+    element.replaceChildren(...rest);
+    undo.push(() => element.replaceChildren(...parts));
+  };
+  const formulas = [...document.querySelectorAll(".katex")];
+  for (const code of document.querySelectorAll("pre > code")) reduce(code, code.textContent);
+  const few = colours ? [...several()] : formulas.slice(0, SEVERAL);
+  for (const formula of formulas) {
+    if (!few.some((one) => formula.contains(one))) reduce(formula, "formula");
+  }
+  if (colours) for (const svg of document.querySelectorAll("article svg")) reduce(svg);
+  const rules = Object.fromEntries(COLOURS.map((rule) => [rule, { enabled: false }]));
+  const { violations } = await axe.run(
+    { include: colours ? few : ["html"] },
+    {
+      resultTypes: ["violations"],
+      ...(colours ? { runOnly: { type: "rule", values: COLOURS } } : { rules }),
+    },
+  );
+  while (undo.length) undo.pop()();
   return violations;
 }

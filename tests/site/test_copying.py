@@ -11,7 +11,6 @@ from verified_docs import layout
 from verified_docs.code import snippets
 
 ROOT = Path(__file__).parents[2]
-ALONE = Path(__file__).with_name("alone.py")
 
 # Press every copy button and read the clipboard each time: [data of the figure, text,
 # action of the button, what was copied]. What is seen must be what a pointer meets.
@@ -29,7 +28,7 @@ PRESS_ALL = """async () => {
         button.click();
         const patience = performance.now() + 5000;
         while (!button.dataset.state) {
-            await new Promise(requestAnimationFrame);
+            await new Promise((go) => setTimeout(go));
             if (performance.now() > patience) throw new Error(`${name}: no answer`);
         }
         const figure = button.closest("figure");

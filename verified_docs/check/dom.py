@@ -1,10 +1,10 @@
-"""A small tree of a page, as a browser reads it: html5lib parses, mistakes and all."""
+"""A small tree of a page, as a browser reads it: Lexbor parses, mistakes and all."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
-import html5lib
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 # A number that only keeps the ids of a page apart.
 COUNTED = re.compile(r"\b(diagram|plot)-\d+-")
@@ -72,29 +72,23 @@ class Node:
 
 
 def parse(html: str) -> Node:
-    """The tree of a whole page. A comment is a node with the tag "!"."""
-    return _node(html5lib.parse(html, namespaceHTMLElements=False))
+    """The tree of a whole page. What is neither element nor text has the tag "!"."""
+    return _node(LexborHTMLParser(html).root)
 
 
 def fragment(html: str) -> Node:
     """The one element that the HTML of a part of a page holds."""
-    parsed = html5lib.parseFragment(html, namespaceHTMLElements=False)
-    return _node(parsed[0])
+    return _node(LexborHTMLParser(html, is_fragment=True).root)
 
 
-def _node(element: Any, parent: Node | None = None) -> Node:
-    if not isinstance(element.tag, str):
+def _node(element: LexborNode | None, parent: Node | None = None) -> Node:
+    if element is None or not element.is_element_node:
         return Node("!", {}, parent)
-    attrs = {_local(name): value for name, value in element.attrib.items()}
-    node = Node(_local(element.tag), attrs, parent)
-    if element.text:
-        node.children.append(element.text)
-    for child in element:
-        node.children.append(_node(child, node))
-        if child.tail:
-            node.children.append(child.tail)
+    attrs = {name: value or "" for name, value in element.attributes.items()}
+    node = Node(element.tag or "", attrs, parent)
+    child = element.first_child
+    while child is not None:
+        text = child.text_content
+        node.children.append(_node(child, node) if text is None else text)
+        child = child.next
     return node
-
-
-def _local(name: str) -> str:
-    return name.rpartition("}")[2]

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from verified_docs.check.site import Finding, Page, Site
 
-ADDRESSES = ("href", "src", "data-src", "poster")
+ADDRESSES = ("href", "xlink:href", "src", "data-src", "poster")
 ABROAD = ("http", "https", "mailto")
 
 

@@ -179,8 +179,19 @@ LOOP: Mapping[str, Sentence] = {
     "l_i = l_i * alpha": rescale,
     "m_i = m_new": "The new maxima are the old ones of the next tile.",
 }
-MASKED = "Scores of keys that a row must not see become -∞, so they will weigh 0."
 ADDED = "Weights times values: what these keys add to the output, on the chip."
+# The kernels for batches of heads, which mask and skip tiles.
+STEPS: Mapping[str, Sentence] = {
+    "s = tl.where(seen": (
+        "Scores of keys that a row must not see become -∞, so they will weigh 0."
+    ),
+    "acc = acc * alpha": shrink,
+    "acc = tl.dot": ADDED,
+}
+FORMULAS = {
+    "read": "N_q · d · b + 2 · t · B_c · d · b",
+    "written": "N_q · (d · b + 4)",
+}
 END: Mapping[str, Sentence] = {
     "o = acc /": (
         "All keys were seen. One division by l, which is {l_i} in row {row}, and each "

@@ -5,7 +5,7 @@ import torch
 from snippets.softmax.one_row import softmax
 from tests.replays import Replay, Run, Show
 from tests.replays.sentences import Moment
-from tests.replays.softmax.rows import expected, symbols
+from tests.replays.softmax.rows import MEMORY, expected, symbols
 
 ROWS = [[0.4, 1.9, -0.7, 2.6, 1.1], [1.5, -1.2, 0.3, 0.9, -0.1]]
 
@@ -26,7 +26,7 @@ REPLAY = Replay(
         "tail": Run("Rows of 5", {"x": torch.tensor(ROWS)}),
         "full": Run("Rows of 4", {"x": torch.tensor(ROWS)[:, :4].contiguous()}),
     },
-    memory=[Show("x", "x", "the input"), Show("y", "y", "the output")],
+    memory=MEMORY,
     state=[
         Show("x", "x", "the row"),
         Show("m_i", "m", "its largest number"),

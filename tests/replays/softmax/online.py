@@ -5,7 +5,15 @@ import torch
 from snippets.softmax.online import softmax
 from tests.replays import Replay, Run, Show
 from tests.replays.sentences import Moment
-from tests.replays.softmax.rows import INF, MASKED, RANDOM, RISING, expected, symbols
+from tests.replays.softmax.rows import (
+    INF,
+    MASKED,
+    MEMORY,
+    RISING,
+    RUNS,
+    expected,
+    symbols,
+)
 
 
 def new_maximum(at: Moment) -> str:
@@ -48,10 +56,10 @@ REPLAY = Replay(
     runs={
         "rising": Run("Rising", {"x": torch.tensor([RISING])}),
         "falling": Run("Falling", {"x": torch.tensor([RISING[::-1]])}),
-        "random": Run("Two random rows", {"x": torch.tensor(RANDOM)}),
+        "random": RUNS["random"],
         "masked": Run("Starts with -∞", {"x": torch.tensor([MASKED])}),
     },
-    memory=[Show("x", "x", "the input"), Show("y", "y", "the output")],
+    memory=MEMORY,
     state=[
         Show("x", "x", "the tile at hand"),
         Show("m_i", "m", "the largest number so far"),

@@ -2,7 +2,7 @@
 
 import torch
 
-from tests.replays import Tensors
+from tests.replays import Run, Show, Tensors
 
 INF = float("inf")
 RISING = [-1.0, 0.2, 0.5, 0.1, 0.8, 1.9, 1.2, 1.5, 2.0, 2.4, 3.1, 2.2]
@@ -11,6 +11,12 @@ RANDOM = [
     [1.7, 0.2, -0.5, 0.9, 2.6, -1.1, 0.4, 1.3, -0.2, 0.8],
 ]
 MASKED = [*[-INF] * 4, 0.8, 1.9, -INF, 1.5, 2.0, 0.4, 1.1, -INF]
+MEMORY = [Show("x", "x", "the input"), Show("y", "y", "the output")]
+# One input for the right loop and for the wrong one: they are shown side by side.
+RUNS = {
+    "rising": Run("One row", {"x": torch.tensor([RISING])}),
+    "random": Run("Two random rows", {"x": torch.tensor(RANDOM)}),
+}
 
 
 def expected(x: torch.Tensor) -> Tensors:

@@ -1,11 +1,9 @@
 """Longer rows: three passes over three tiles, beside the loop that is wrong."""
 
-import torch
-
 from snippets.softmax.three_pass import softmax
-from tests.replays import Replay, Run, Show
+from tests.replays import Replay, Show
 from tests.replays.sentences import Moment
-from tests.replays.softmax.rows import INF, RANDOM, RISING, expected, symbols
+from tests.replays.softmax.rows import INF, MEMORY, RUNS, expected, symbols
 
 
 def maximum(at: Moment) -> str:
@@ -20,11 +18,8 @@ def maximum(at: Moment) -> str:
 REPLAY = Replay(
     call=lambda x: {"y": softmax(x, block_cols=4)},
     expected=expected,
-    runs={
-        "rising": Run("One row", {"x": torch.tensor([RISING])}),
-        "random": Run("Two random rows", {"x": torch.tensor(RANDOM)}),
-    },
-    memory=[Show("x", "x", "the input"), Show("y", "y", "the output")],
+    runs=RUNS,
+    memory=MEMORY,
     state=[
         Show("x", "x", "the tile at hand"),
         Show("m_i", "m", "the largest number so far"),

@@ -5,7 +5,7 @@ import torch
 from snippets.softmax.tiles import softmax
 from tests.replays import Replay, Run, Show
 from tests.replays.sentences import Moment
-from tests.replays.softmax.rows import INF, expected, symbols
+from tests.replays.softmax.rows import INF, MEMORY, expected, symbols
 
 
 def matrix(rows: int, cols: int) -> torch.Tensor:
@@ -39,7 +39,7 @@ REPLAY = Replay(
         "square": Run("8 by 8", {"x": matrix(8, 8)}),
         "ragged": Run("6 by 10", {"x": matrix(6, 10)}),
     },
-    memory=[Show("x", "x", "the input"), Show("y", "y", "the output")],
+    memory=MEMORY,
     state=[
         Show("x", "x", "the tile at hand"),
         Show("m_i", "m", "the largest number so far of each row"),

@@ -1,19 +1,14 @@
 """The wrong loop over longer rows: each tile is divided by a sum of its own."""
 
-import torch
-
 from snippets.softmax.wrong_blocks import softmax
-from tests.replays import Replay, Run, Show
-from tests.replays.softmax.rows import RANDOM, RISING, expected, symbols
+from tests.replays import Replay, Show
+from tests.replays.softmax.rows import MEMORY, RUNS, expected, symbols
 
 REPLAY = Replay(
     call=lambda x: {"y": softmax(x, block_cols=4)},
     expected=expected,
-    runs={
-        "rising": Run("One row", {"x": torch.tensor([RISING])}),
-        "random": Run("Two random rows", {"x": torch.tensor(RANDOM)}),
-    },
-    memory=[Show("x", "x", "the input"), Show("y", "y", "the output")],
+    runs=RUNS,
+    memory=MEMORY,
     state=[
         Show("x", "x", "the tile at hand"),
         Show("m_i", "m", "the largest number of the tile"),
