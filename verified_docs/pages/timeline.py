@@ -71,7 +71,7 @@ def render(evidence: Evidence, body: str) -> str:
         shown = f"{item['kernel']} (stale)" if stale else str(item["kernel"])
         tracks.append(Track(shown, list(_bars(item["programs"]))))
     label = ". ".join([title, *(f"{track.name}: {track.words}" for track in tracks)])
-    wide = replace(WIDE, left=1, right=WIDE.width - 1)
+    wide = replace(WIDE, left=1, right=WIDE.width - 8)  # half of the last number
     narrow = replace(NARROW, left=1, right=NARROW.width - 1)
     pictures = (_draw(tracks, layout, label) for layout in (wide, narrow))
     return figure(title, "".join(pictures), _numbers(tracks))
