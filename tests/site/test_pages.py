@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.site.server import pages, read
-from tests.site.visit import DESKTOP, PHONE, Visit
+from tests.site.visit import Visit
 from verified_docs.check.dom import parse
 
 WEIGHT = 250_000  # bytes over the wire, what a first visit fetches before replays load
@@ -80,13 +80,6 @@ def test_axe_finds_what_is_pale(page: Page, address: str, pale: str) -> None:
     page.evaluate(f"const word = [...{words}].at(0); {PALE[pale]}")
     assert {rule for rule, *_ in visit.axe(colours=True)} == {"color-contrast"}
     visit.close()
-
-
-def test_fits_a_phone(visit: Visit) -> None:
-    visit.page.set_viewport_size(PHONE)
-    width = visit.page.evaluate("document.documentElement.scrollWidth")
-    visit.page.set_viewport_size(DESKTOP)
-    assert width <= PHONE["width"]
 
 
 def test_diagrams_hold_their_text(visit: Visit) -> None:

@@ -16,10 +16,12 @@ BARE = """boxes => [...document.querySelectorAll(boxes)].filter(
 WIDE = """table => table.getBoundingClientRect().right > innerWidth"""
 
 
-def test_what_scrolls_has_a_shade(visit: Visit) -> None:
+def test_the_page_fits_and_what_scrolls_has_a_shade(visit: Visit) -> None:
     visit.page.set_viewport_size(PHONE)
+    width = visit.page.evaluate("document.documentElement.scrollWidth")
     bare = visit.page.evaluate(BARE, BOXES)
     visit.page.set_viewport_size(DESKTOP)
+    assert width <= PHONE["width"]
     assert bare == []
 
 

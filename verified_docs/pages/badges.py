@@ -217,7 +217,8 @@ def _cell(status: Status, gpu: str) -> Iterator[str]:
             yield f"PyTorch {escape(run.facts['torch'])}:"
         yield f"{run.entry.cases} cases passed" if run.fresh else str(run.state)
         if run.entry.skipped:
-            yield f"{len(run.entry.skipped)} cases not tried"
+            number = len(run.entry.skipped)
+            yield f"{number} {'case' if number == 1 else 'cases'} not tried"
         for dtype, found in run.entry.errors.items():
             bound = scientific(found.bound)
             yield f"{escape(dtype)}: {scientific(found.error)} of {bound}"

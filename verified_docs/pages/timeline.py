@@ -71,8 +71,9 @@ def render(evidence: Evidence, body: str) -> str:
         shown = f"{item['kernel']} (stale)" if stale else str(item["kernel"])
         tracks.append(Track(shown, list(_bars(item["programs"]))))
     label = ". ".join([title, *(f"{track.name}: {track.words}" for track in tracks)])
-    wide = replace(WIDE, left=1, right=WIDE.width - 1)
-    narrow = replace(NARROW, left=1, right=NARROW.width - 1)
+    # Half of the last number stands beyond the end of the axis.
+    wide = replace(WIDE, left=1, right=WIDE.width - 8)
+    narrow = replace(NARROW, left=1, right=NARROW.width - 8)
     pictures = (_draw(tracks, layout, label) for layout in (wide, narrow))
     return figure(title, "".join(pictures), _numbers(tracks))
 
@@ -92,7 +93,8 @@ def _draw(tracks: list[Track], layout: Layout, label: str) -> str:
     bottom = sum(heights) + 8
     layout = replace(layout, bottom=bottom, height=bottom + BELOW)
     last = math.ceil(max(track.end for track in tracks))
-    columns = [*(int(tick) for tick in round_ticks(last) if tick < last), last]
+    # The last number is the end of the last bar: what would touch it is left out.
+    columns = [*(int(tick) for tick in round_ticks(last) if tick < 0.85 * last), last]
     frame = Frame(layout, SCALES["linear"], SCALES["linear"], columns, [])
     drawn = list(axis(frame, WORDS))
     for n, track in enumerate(tracks):
