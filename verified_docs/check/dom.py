@@ -7,7 +7,7 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 # A number that only keeps the ids of a page apart.
-COUNTED = re.compile(r"\b(diagram|plot)-\d+-")
+COUNTED = re.compile(r"\bdiagram-\d+-")
 
 
 class Node:
@@ -63,7 +63,7 @@ class Node:
     def shape(self) -> tuple[Any, ...]:
         """What two nodes share that are the same but for the numbers of their ids."""
         attrs = (
-            (key, COUNTED.sub(r"\1-", value))
+            (key, COUNTED.sub("diagram-", value))
             for key, value in sorted(self.attrs.items())
             if key != "data-made"
         )

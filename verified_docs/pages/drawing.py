@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from statistics import fmean
 from typing import Any
 
 from verified_docs.pages.figures import FigureError, render
@@ -229,16 +230,12 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     blocks: list[list[float]] = []
     for n, place in enumerate(wanted):
         block = [place - n * gap]
-        while blocks and _mean(blocks[-1]) > _mean(block):
+        while blocks and fmean(blocks[-1]) > fmean(block):
             block = blocks.pop() + block
         blocks.append(block)
     high -= (len(wanted) - 1) * gap
-    means = [_mean(block) for block in blocks for _ in block]
+    means = [fmean(block) for block in blocks for _ in block]
     return [max(low, min(mean, high)) + n * gap for n, mean in enumerate(means)]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _label(layout: Layout, place: float, name: str, stale: bool = False) -> str:

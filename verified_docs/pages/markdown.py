@@ -23,7 +23,7 @@ from verified_docs.pages.errors import PageError
 from verified_docs.pages.math import Tex, TexTreeprocessor
 from verified_docs.pages.opening import Opening
 from verified_docs.pages.plots import Style
-from verified_docs.pages.site import Site
+from verified_docs.pages.site import Site, base
 from verified_docs.pages.terms import Terms
 from verified_docs.pages.tree import Headers
 
@@ -137,14 +137,6 @@ def render_fence(
     except Exception as error:
         head = " ".join([language or "", *map(str, options.values())])
         raise PageError(f"```{head}, {src.strip()[:60]!r}: {error}") from error
-
-
-def base(md: Markdown) -> str:
-    """The way from the page to the root of the site, if the builder is MkDocs."""
-    if "relpath" not in md.treeprocessors:
-        return "/"
-    url = md.treeprocessors["relpath"].file.url  # type: ignore[attr-defined]
-    return "../" * url.removeprefix("./").count("/") or "./"
 
 
 class Lines(Preprocessor):

@@ -17,7 +17,7 @@ from markdown.treeprocessors import Treeprocessor
 
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.ladder import front_matter, parts
-from verified_docs.pages.site import Site
+from verified_docs.pages.site import Site, source
 
 PACE = 150  # words a minute, formulas and code between them
 FOLDED = "details"
@@ -46,14 +46,6 @@ class Opening(Treeprocessor):
             SubElement(line, "a", {"href": address}).text = name
         line[-1].tail = f". You will have: {front['gives']}."
         root.insert(list(root).index(title) + 1, line)
-
-
-def source(md: Markdown) -> str:
-    """The path of the page below docs/, or "" where the builder is not MkDocs."""
-    if "relpath" not in md.treeprocessors:
-        return ""
-    relpath = md.treeprocessors["relpath"]
-    return str(relpath.file.src_uri)  # type: ignore[attr-defined]
 
 
 def minutes(root: Element) -> int:

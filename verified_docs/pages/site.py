@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from markdown import Markdown
+
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import figures
 from verified_docs.pages.plots import Style
@@ -39,3 +41,22 @@ class Site:
         """A prefix for ids that occurs once on the page."""
         self.count += 1
         return f"{kind}-{self.count}-"
+
+
+def source(md: Markdown) -> str:
+    """The path of the page below docs/, or "" where the builder is not MkDocs."""
+    file = _file(md)
+    return str(file.src_uri) if file else ""
+
+
+def base(md: Markdown) -> str:
+    """The way from the page to the root of the site, if the builder is MkDocs."""
+    file = _file(md)
+    return ("../" * file.url.removeprefix("./").count("/") or "./") if file else "/"
+
+
+def _file(md: Markdown) -> Any:
+    """MkDocs' own record of the page at hand."""
+    if "relpath" not in md.treeprocessors:
+        return None
+    return md.treeprocessors["relpath"].file  # type: ignore[attr-defined]

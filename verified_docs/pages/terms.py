@@ -18,8 +18,7 @@ from markdown.treeprocessors import Treeprocessor
 
 from verified_docs.pages import sources
 from verified_docs.pages.ladder import front_matter
-from verified_docs.pages.opening import source
-from verified_docs.pages.site import Site
+from verified_docs.pages.site import Site, source
 
 GLOSSARY = "reference/glossary.md"
 HEADING = re.compile(r"^### (.+?)(?: \((.+?)\))?(?: \{ *#([\w-]+) *\})?$", re.MULTILINE)

@@ -8,8 +8,15 @@ from typing import Any
 
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import figures
-from verified_docs.pages.drawing import NARROW, SCALES, WIDE, Frame, Layout, round_ticks
-from verified_docs.pages.drawing import x_axis as axis
+from verified_docs.pages.drawing import (
+    NARROW,
+    SCALES,
+    WIDE,
+    Frame,
+    Layout,
+    round_ticks,
+    x_axis,
+)
 from verified_docs.pages.figures import NotYet, significant
 from verified_docs.pages.plots import absent, figure, parse
 
@@ -96,7 +103,7 @@ def _draw(tracks: list[Track], layout: Layout, label: str) -> str:
     # The last number is the end of the last bar: what would touch it is left out.
     columns = [*(int(tick) for tick in round_ticks(last) if tick < 0.85 * last), last]
     frame = Frame(layout, SCALES["linear"], SCALES["linear"], columns, [])
-    drawn = list(axis(frame, WORDS))
+    drawn = list(x_axis(frame, WORDS))
     for n, track in enumerate(tracks):
         top = sum(heights[:n]) + HEAD
         drawn.append(
