@@ -1,5 +1,6 @@
 """Tests of snippets/backward/by_hand.py: the gradient of attention, in PyTorch."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -261,6 +262,23 @@ def test_the_rows_of_ds_sum_to_dlse(device: str) -> None:
         )
         expected = torch.zeros_like(dlse) if arriving is None else arriving
         torch.testing.assert_close(dq[..., 0], expected, rtol=0, atol=1e-13)
+
+
+def test_the_example_for_a_pencil(device: str) -> None:
+    log3 = math.log(3)
+    q, k, v, do, dq, dk, dv = (
+        torch.tensor(x, dtype=torch.float64, device=device)[:, None]
+        for x in (
+            [1.0], [0.0, log3], [4.0, 0.0], [1.0],
+            [-0.75 * log3], [0.75, -0.75], [0.25, 0.75],
+        )
+    )  # fmt: skip
+    o, lse = by_hand.attention(q, k, v)
+    assert o.item() == pytest.approx(1)
+    assert lse.item() == pytest.approx(math.log(4))
+    found = by_hand.attention_backward(q, k, v, o, lse, do)
+    for x, expected in zip(found, (dq, dk, dv), strict=True):
+        torch.testing.assert_close(x, expected, rtol=0, atol=1e-15)
 
 
 # The autograd function.
