@@ -19,6 +19,7 @@ def row_dot_kernel(
     # Which batch and head: int64, because their offsets may pass 2^31.
     batch = (tl.program_id(1) // heads).to(tl.int64)
     head = (tl.program_id(1) % heads).to(tl.int64)
+    # --8<-- [line:o_base]
     o_ptr += batch * stride_ob + head * stride_oh
     # --8<-- [line:do]
     do_ptr += batch * stride_dob + head * stride_doh
@@ -34,7 +35,6 @@ def row_dot_kernel(
     do_ptrs = do_ptr + offs_m[:, None] * stride_dom + offs_d[None, :] * stride_dod
     # --8<-- [line:load_o]
     o = tl.load(o_ptrs, mask=mask, other=0.0).to(tl.float32)  # [BLOCK_M, BLOCK_D]
-    # --8<-- [line:load_do]
     do = tl.load(do_ptrs, mask=mask, other=0.0).to(tl.float32)  # [BLOCK_M, BLOCK_D]
     # --8<-- [line:sum]
     delta = tl.sum(o * do, axis=1)  # [BLOCK_M]
