@@ -126,10 +126,9 @@ def check(q, k, v, o, lse, do, dlse) -> None:
     if q.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         raise ValueError(f"q is {q.dtype}; it must be float16/32 or bfloat16")
     (batch, heads, _, head_dim), of_rows = q.shape, q.shape[:3]
-    if not 1 <= head_dim <= 256:
-        raise ValueError(f"q has head_dim {head_dim}; it must be from 1 to 256")
-    if batch * heads > 65535:
-        raise ValueError(f"q has {batch} * {heads} heads; it must have at most 65535")
+    if not 1 <= head_dim <= 256 or batch * heads > 65535:
+        limits = "it must have head_dim 1 to 256, batch * heads up to 65535"
+        raise ValueError(f"q is {list(q.shape)}; {limits}")
     of_keys = (batch, heads, *k.shape[2:3], head_dim)
     for name, x, shape, dtype in (
         ("q", q, q.shape, q.dtype), ("k", k, of_keys, q.dtype),
@@ -153,7 +152,7 @@ def attention_backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor,
     lse: torch.Tensor, do: torch.Tensor, *, dlse: torch.Tensor | None = None,
     scale: float | None = None, input_precision: str = "ieee",
-    block_m: int = 64, block_n: int = 64,
+    block_m: int | None = None, block_n: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """The gradients of softmax(q k^T * scale) v: the same bits in every run.
 
@@ -162,14 +161,13 @@ def attention_backward(
             strides; head_dim from 1 to 256, batch * heads up to 65535.
         k, v: [batch, heads, seq_k, head_dim], dtype and device of q, any strides.
         o, do: what the forward pass returned, and its gradient: as q, any strides.
-        lse, dlse: the same of the natural logsumexp: [batch, heads, seq_q], float32.
-            Without dlse, nothing depends on lse.
+        lse, dlse: so of the natural logsumexp: [batch, heads, seq_q], float32.
         scale: that of the forward pass; head_dim ** -0.5 if None.
         input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
-        block_m, block_n: queries and keys of a tile, powers of two from 16 to 128.
+        block_m, block_n: queries and keys of a tile, powers of two from 16 to 128;
+            None is 64, or 32 where a row has more than 512 bytes.
 
-    Returns:
-        dq, dk, dv: as q, k and v, in their layouts. A row that saw no key adds nothing.
+    Returns dq, dk, dv: as q, k and v, in their layouts.
 
     Raises ValueError: a tensor is not one of the above, or requires a gradient.
     Source: Dao, "FlashAttention-2", 2023, algorithm 2, with a kernel of its own for dQ.
@@ -179,16 +177,18 @@ def attention_backward(
     dq, dk, dv = (torch.empty_like(x) for x in (q, k, v))
     lse, dlse = lse.contiguous(), None if dlse is None else dlse.contiguous()
     delta = torch.empty_like(lse)
+    block = 64 if head_dim * q.element_size() <= 512 else 32
+    block_m, block_n = block_m or block, block_n or block
     # Offsets inside a head: 32 bits are faster, and enough unless it is very large.
-    tensors = q, k, v, o, do, dq, dk, dv
-    spans = [x.shape[2] * x.stride(2) + head_dim * x.stride(3) for x in tensors]
+    all_of = q, k, v, o, do, dq, dk, dv
+    spans = [x.shape[2] * x.stride(2) + head_dim * x.stride(3) for x in all_of]
     options = {
-        "scale": head_dim**-0.5 if scale is None else scale,
-        "heads": heads, "seq_q": seq_q, "seq_k": seq_k,
-        "HEAD_DIM": head_dim, "BLOCK_D": max(16, triton.next_power_of_2(head_dim)),
+        "heads": heads, "seq_q": seq_q, "seq_k": seq_k, "HEAD_DIM": head_dim,
+        "scale": head_dim**-0.5 if scale is None else scale, "num_stages": 2,
         "BLOCK_M": block_m, "BLOCK_N": block_n, "INPUT_PRECISION": input_precision,
+        "BLOCK_D": max(16, triton.next_power_of_2(head_dim)),
         "INDEX": tl.int32 if max(spans) < 2**31 else tl.int64,
-        "num_warps": 4 if head_dim <= 64 else 8, "num_stages": 2,
+        "num_warps": 4 if head_dim <= 64 else 8,
     }  # fmt: skip
     with torch.cuda.device_of(q):
         if dq.numel():
@@ -215,6 +215,6 @@ if __name__ == "__main__":
     o, lse = torch.softmax(scores, dim=-1) @ exact[2], torch.logsumexp(scores, dim=-1)
     o.backward(do.double())
     found = attention_backward(q, k, v, o.detach().half(), lse.detach().float(), do)
-    for name, dx, x in zip(("dq", "dk", "dv"), found, exact, strict=True):
-        print(f"{device}: largest error of {name} {(dx - x.grad).abs().max():.1e}")
+    errors = [(dx - x.grad).abs().max() for dx, x in zip(found, exact, strict=True)]
+    print(f"{device}: largest errors", *(f"{error:.1e}" for error in errors))
 # --8<-- [end:demo]

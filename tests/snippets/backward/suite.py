@@ -127,11 +127,15 @@ class BackwardTests(Suite):
         lead: tuple[int, int] = (1, 2),
         kv_lead: tuple[int, int] | None = None,
         head_dim: int = 16,
-        dtype: torch.dtype = torch.float32,
+        dtype: torch.dtype | None = None,
         seed: int = 0,
     ) -> list[torch.Tensor]:
-        """q, k, v and do of normal values; as many heads share a key as may."""
+        """q, k, v and do of normal values; as many heads share a key as may.
+
+        In half precision: lse is rounded, which the rule for float32 hardly allows.
+        """
         shared = (lead[0], 1) if self.grouped and lead[1] == 2 else lead
+        dtype = dtype or self.dtypes[0]
         sizes = seq_q, seq_k, head_dim, dtype, device
         q, k, v = qkv(lead, kv_lead or shared, *sizes, seed=seed)
         return [q, k, v, normal(q.shape, dtype, device, seed=99 + seed)]
@@ -222,7 +226,7 @@ class BackwardTests(Suite):
                 "lse is torch.float64.*; it must.*float32", {"lse": torch.Tensor.double}
             ),
             "the dtype of do": Refusal(
-                f"do is {first}.*; it must", {"do": lambda x: x.to(first)}
+                f"do is {other}.*; it must", {"do": lambda x: x.to(other)}
             ),
         }
         for tensor in ("k", "v", "o", "do"):
@@ -301,9 +305,7 @@ class BackwardTests(Suite):
         # Several layouts at once, so that no stride of one tensor fits another.
         views, same = list(self.layouts.values()), list(SAME_VALUES.values())
         first = list(self.layouts).index(layout)
-        # Not float32: where all columns are alike, the order of summation decides.
-        lead, kv_lead, half = (2, 4), self.some_heads, self.dtypes[0]
-        whole = self.inputs(5, 20, device, lead=lead, kv_lead=kv_lead, dtype=half)
+        whole = self.inputs(5, 20, device, lead=(2, 4), kv_lead=self.some_heads)
         q, k, v, do = (
             guarded(views[(first + step) % len(views)](x))
             for step, x in zip((0, 1, 3, 5), whole, strict=True)
@@ -321,7 +323,7 @@ class BackwardTests(Suite):
     def test_a_gradient_that_is_one_number(self, causal: bool, device: str) -> None:
         # What o.sum().backward() passes on: one element, and strides of 0.
         q, k, v, do = self.inputs(18, 20, device)
-        do = torch.ones((), device=device).expand(do.shape)
+        do = torch.ones_like(do[:1, :1, :1, :1]).expand(do.shape)
         self.check(q, k, v, do, causal=causal)
 
     def test_lse_has_a_gradient_too(self, causal: bool, device: str) -> None:
@@ -341,8 +343,7 @@ class BackwardTests(Suite):
         self.check(*(guarded(x) for x in inputs), causal=causal)
 
     def test_every_head_dim(self, head_dim: int, device: str) -> None:
-        dtype = self.dtypes[0]
-        inputs = self.inputs(17, 20, device, head_dim=head_dim, dtype=dtype)
+        inputs = self.inputs(17, 20, device, head_dim=head_dim)
         self.check(*(guarded(x) for x in inputs))
 
     def test_every_scale(self, scale: float, device: str) -> None:
@@ -350,7 +351,7 @@ class BackwardTests(Suite):
 
     @pytest.mark.parametrize("kind", STRUCTURED)
     def test_structured_inputs(self, kind: str, causal: bool, device: str) -> None:
-        q, k, v, do = self.inputs(20, 37, device, dtype=self.dtypes[0])
+        q, k, v, do = self.inputs(20, 37, device)
         q, k, v = (STRUCTURED[kind](x) for x in (q, k, v))
         self.check(q, k, v, do, causal=causal)
         self.check(q, k, v, STRUCTURED[kind](do), causal=causal)
@@ -412,7 +413,7 @@ class BackwardTests(Suite):
 
     def test_scores_far_below_zero(self, causal: bool, device: str) -> None:
         # exp(0 - lse) overflows where a key that does not exist has a score of 0.
-        q, k, v, do = self.inputs(18, 20, device, dtype=self.dtypes[0])
+        q, k, v, do = self.inputs(18, 20, device)
         self.check(q.abs() + 5, -k.abs() - 5, v, do, causal=causal, scale=1.0)
 
     def test_nan(self, device: str) -> None:
@@ -434,18 +435,24 @@ class BackwardTests(Suite):
         assert found["dq"].shape == (*lead, 5, 16)
 
     def test_every_block_size(self, causal: bool, device: str) -> None:
-        inputs = [guarded(x) for x in self.inputs(50, 70, device)]
+        dtype = torch.float32
+        inputs = [guarded(x) for x in self.inputs(50, 70, device, dtype=dtype)]
         results = [
-            self.check(*inputs, causal=causal, blocks=blocks) for blocks in self.blocks
+            self.run(*inputs, causal=causal, blocks=blocks) for blocks in self.blocks
         ]
         for found in results[1:]:
             for dx, first in zip(found.values(), results[0].values(), strict=True):
                 torch.testing.assert_close(dx, first, rtol=1e-5, atol=1e-5)
+        self.compare(
+            {x: dx.half() for x, dx in found.items()},
+            self.reference(*inputs, causal=causal),
+            self.baseline(*(x.half() for x in inputs), causal=causal),
+        )
 
     def test_the_same_bits_in_every_run(self, causal: bool, device: str) -> None:
         if not self.deterministic:
             pytest.skip("the order of its additions is left to the GPU")
-        inputs = self.inputs(60, 70, device, lead=(2, 4), kv_lead=self.some_heads)
+        inputs = self.inputs(30, 40, device, lead=(2, 4), kv_lead=self.some_heads)
         first = self.run(*inputs, causal=causal)
         for _ in range(RUNS):
             again = self.run(*inputs, causal=causal)
@@ -461,7 +468,6 @@ class BackwardTests(Suite):
         group=st.integers(1, 3),
         seq_q=st.integers(1, 40),
         seq_k=st.sampled_from([0, *range(2, 41)]),  # one key: a test of its own
-        half=st.booleans(),
         bottom_right=st.booleans(),
         where=st.lists(st.integers(0, len(HEAD_LAYOUTS) - 1), min_size=4, max_size=4),
         seed=st.integers(0, 2**20),
@@ -473,7 +479,6 @@ class BackwardTests(Suite):
         group: int,
         seq_q: int,
         seq_k: int,
-        half: bool,
         bottom_right: bool,
         where: list[int],
         seed: int,
@@ -485,7 +490,6 @@ class BackwardTests(Suite):
             device,
             lead=(1, heads),
             kv_lead=(1, kv_heads),
-            dtype=torch.float16 if half else torch.float32,
             seed=seed,
         )
         views = list(self.layouts.values())
@@ -510,17 +514,15 @@ class BackwardTests(Suite):
             inputs = q, k, v, do
             self.compare(found, self.reference(*inputs), self.baseline(*inputs))
 
-    # FlashAttention's grid: each head_dim with four of the combinations of dtype and
-    # causal, and each combination with every length.
+    # FlashAttention's grid: each length with every other head_dim, because a GPU
+    # compiles several kernels for each.
     @pytest.mark.gpu
-    @pytest.mark.parametrize("group", GRID, ids=str)
-    def test_grid(
-        self, group: tuple[tuple[int, int], ...], head_dim: int, device: str
-    ) -> None:
-        pick = self.head_dims.index(head_dim) + GRID.index(group)
+    @pytest.mark.parametrize("half", [0, 1])
+    def test_grid(self, half: int, head_dim: int, device: str) -> None:
+        pick = self.head_dims.index(head_dim)
         dtype = self.dtypes[pick % len(self.dtypes)]
-        causal = self.causal and pick % 2 == 0
-        for lengths in group:
+        causal = self.causal and pick % 4 < 2
+        for lengths in GRID[pick % 2 :: 2][half]:
             inputs = self.inputs(*lengths, device, head_dim=head_dim, dtype=dtype)
             self.check(*inputs, causal=causal, blocks={})
 
