@@ -1,0 +1,1 @@
+"""What is timed of the backward pass of attention."""
