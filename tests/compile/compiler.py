@@ -28,6 +28,7 @@ from benchmarks import calls
 TARGET = GPUTarget("cuda", 90, 32)
 BACKEND = make_backend(TARGET)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+HALVES_AND_FLOAT32 = ("attention", "backward")  # parts without float64
 # What a launch asks of the GPU: an H200's answers.
 PROPERTIES = SimpleNamespace(
     multi_processor_count=132, shared_memory_per_block_optin=232448
@@ -114,15 +115,16 @@ def attention(
 
 
 def attention_backward(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
-    """Calls with and without a gradient of lse, and with a single key."""
+    """Calls with and without a gradient of the logsumexp, and with a single key."""
     x = zeros(2, 2, 48, 16 if dtype is torch.float32 else 32, dtype=dtype)
-    lse = zeros(*x.shape[:3], dtype=torch.float32)
-    inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x) | {"lse": lse}
+    rows = zeros(2, 2, 48, dtype=torch.float32)
+    inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
+    inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
     function = calls.public(module, inputs)
-    wanted = inspect.signature(function).parameters
-    for changes in ({}, {"dlse": lse}, dict.fromkeys("kv", x[:, :, :1])):
+    known = inspect.signature(function).parameters
+    for changes in ({}, {"dlse": None}, dict.fromkeys("kv", x[:, :, :1])):
         given = (inputs | changes).items()
-        yield partial(function, **{key: x for key, x in given if key in wanted})
+        yield partial(function, **{key: x for key, x in given if key in known})
 
 
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
@@ -151,7 +153,7 @@ def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:
 
     JITFunction.run = run
     found: dict[str, list[tuple[str, str]] | str] = {}
-    for dtype in DTYPES[:3] if part in ("attention", "backward") else DTYPES:
+    for dtype in DTYPES[:3] if part in HALVES_AND_FLOAT32 else DTYPES:
         launched.clear()
         try:
             for call in examples(module, dtype):
