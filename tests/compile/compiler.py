@@ -72,7 +72,7 @@ def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
         yield from attention(module, name, dtype)
         return
     if name.startswith("backward/"):
-        yield attention_backward(module, dtype)
+        yield from attention_backward(module, dtype)
         return
     x = zeros(3, 200, dtype=dtype)
     inputs = OPTIONS | {"x": x, "rows": 3, "cols": 200, "stride": 300}
@@ -114,15 +114,17 @@ def attention(
         yield calls.call(module, inputs | {"q": q, "k": k, "v": k}, **options)
 
 
-def attention_backward(module: ModuleType, dtype: torch.dtype) -> calls.Call:
-    """A call of a kernel of the backward pass, with a gradient of the logsumexp."""
+def attention_backward(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
+    """Calls with and without a gradient of the logsumexp, and with a single key."""
     x = zeros(2, 2, 48, 16 if dtype is torch.float32 else 32, dtype=dtype)
     rows = zeros(2, 2, 48, dtype=torch.float32)
     inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
     inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
     function = calls.public(module, inputs)
     known = inspect.signature(function).parameters
-    return partial(function, **{key: inputs[key] for key in known if key in inputs})
+    for changes in ({}, {"dlse": None}, dict.fromkeys("kv", x[:, :, :1])):
+        given = (inputs | changes).items()
+        yield partial(function, **{key: x for key, x in given if key in known})
 
 
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
