@@ -82,6 +82,7 @@ class BackwardTests(Suite):
         causal: does the kernel take causal=True?
         grouped: may there be fewer heads of keys than of queries?
         deterministic: are the bits of the results the same in every run?
+        copies: does it copy what it cannot take, and return contiguous gradients then?
         dtypes: the dtypes that it takes.
         interpreted: those of them that the interpreter computes rightly.
         head_dims: the sizes of head_dim to try.
@@ -96,6 +97,7 @@ class BackwardTests(Suite):
     causal: ClassVar[bool] = True
     grouped: ClassVar[bool] = True
     deterministic: ClassVar[bool] = True
+    copies: ClassVar[bool] = False
     dtypes: ClassVar[tuple[torch.dtype, ...]] = (*HALVES, torch.float32)
     interpreted: ClassVar[tuple[torch.dtype, ...]] = (torch.float16, torch.float32)
     head_dims: ClassVar[tuple[int, ...]] = HEAD_DIMS
@@ -199,7 +201,8 @@ class BackwardTests(Suite):
             options["dlse"] = dlse
         found = super().run(q, k, v, guarded(o), guarded(lse), do, **options)
         for x, dx in zip((q, k, v), found.values(), strict=True):
-            assert strides(dx) == strides(torch.empty_like(x, device="meta"))
+            as_x = strides(dx) == strides(torch.empty_like(x, device="meta"))
+            assert as_x or (self.copies and dx.is_contiguous())
         return found
 
     # Refusals.
@@ -282,7 +285,7 @@ class BackwardTests(Suite):
     def test_no_two_strides_alike(self, device: str) -> None:
         # q the wrong way round, so that torch.empty_like(q) is too; the others with
         # gaps, each with larger ones than the one before.
-        q, k, v, do = self.inputs(17, 20, device, lead=(3, 4), head_dim=9)
+        q, k, v, do = self.inputs(17, 20, device, lead=(3, 4), head_dim=8)
         o, lse = self.forward(q, k, v)
         q = q.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
         spread = []
@@ -367,7 +370,7 @@ class BackwardTests(Suite):
 
     def test_rows_that_see_nothing(self, causal: bool, device: str) -> None:
         # Without a mask only where there are no keys.
-        for seq_q, seq_k in ((40, 9), (40, 24), (17, 1)) if causal else ((17, 0),):
+        for seq_q, seq_k in ((40, 9), (40, 24), (17, 2)) if causal else ((17, 0),):
             inputs = self.inputs(seq_q, seq_k, device)
             found = self.check(*inputs, causal=causal)
             assert (found["dq"][:, :, : seq_q - seq_k] == 0).all()
@@ -437,14 +440,16 @@ class BackwardTests(Suite):
         assert found["dq"].shape == (*lead, 5, 16)
 
     def test_every_block_size(self, causal: bool, device: str) -> None:
-        dtype = torch.float32
+        exact = torch.float32 in self.dtypes
+        dtype = torch.float32 if exact else torch.float16
         inputs = [guarded(x) for x in self.inputs(50, 70, device, dtype=dtype)]
         results = [
             self.run(*inputs, causal=causal, blocks=blocks) for blocks in self.blocks
         ]
         for found in results[1:]:
             for dx, first in zip(found.values(), results[0].values(), strict=True):
-                torch.testing.assert_close(dx, first, rtol=1e-5, atol=1e-5)
+                close = 1e-5 if exact else 4e-3
+                torch.testing.assert_close(dx, first, rtol=close, atol=close)
         self.compare(
             {x: dx.half() for x, dx in found.items()},
             self.reference(*inputs, causal=causal),
@@ -527,7 +532,7 @@ class BackwardTests(Suite):
     @pytest.mark.large
     def test_offsets_beyond_31_bits(self, device: str) -> None:
         # Inside a head each tensor alone: the largest decides for all.
-        shape, each = (3, 3, 3, 3), range(5)
+        shape, each = (3, 3, 3, 8 if self.copies else 3), range(5)
         alone = (2, [0]), (3, [1]), (2, [2]), (3, [3]), (2, [4])
         for axis, far in ((0, each), (1, each), *alone):
             q, k, v, do = (
