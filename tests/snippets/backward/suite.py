@@ -469,6 +469,29 @@ class BackwardTests(Suite):
             again = self.run(*inputs, causal=causal)
             assert all(torch.equal(first[x], again[x]) for x in self.outputs)
 
+    def test_small_terms_add_up(self, device: str) -> None:
+        # A sum begins with 1. What a tile adds to it is less than half a unit in the
+        # last place of float16, and all tiles together are more than 6 units.
+        many, few, small = 256, 16, 1.75 * 2**-16
+
+        def ones(seq: int) -> torch.Tensor:
+            x = torch.full((1, 1, seq, 16), small, device=device)
+            x[:, :, 0] = 1
+            return x.half()
+
+        def signs(seq: int) -> torch.Tensor:
+            x = torch.ones(1, 1, seq, 16, device=device).half()
+            x[:, :, 1::2] = -1
+            return x
+
+        nothing, even = torch.zeros_like(ones(few)), signs(many).abs() / 16
+        for q, k, v, do in (
+            (torch.zeros_like(even), nothing, signs(few), ones(many)),  # for dv
+            (ones(many), nothing, signs(few), even),  # for dk
+            (nothing, ones(many) * signs(many), signs(many), even[:, :, :few]),
+        ):
+            self.check(q, k, v, do)
+
     # Few sizes of head_dim: a GPU compiles the kernel for each.
     @settings(
         suppress_health_check=[HealthCheck.differing_executors],
