@@ -23,9 +23,14 @@ def layer_norm_kernel(
     x_ptrs = x_ptr + offs_r * stride_xr + offs_c * stride_xc
     # --8<-- [line:load]
     x = tl.load(x_ptrs, mask, other=0.0, eviction_policy="evict_first").to(COMPUTE)
+    # --8<-- [line:first]
+    first = tl.load(x_ptr + offs_r * stride_xr, offs_r < rows, other=0.0).to(COMPUTE)
     # --8<-- [end:load]
 
     # --8<-- [start:moments]
+    # A shift changes no deviation. The mean of small numbers is rounded less.
+    # --8<-- [line:shift]
+    x = tl.where(mask, x - first, 0.0)
     # --8<-- [line:mean]
     mean = tl.sum(x, axis=1, keep_dims=True) / cols
     # Past the end of a row x is 0, but x - mean is not.
@@ -49,7 +54,7 @@ def layer_norm_kernel(
     tl.store(y_ptr + offs_r * cols + offs_c, y, mask, cache_modifier=".cs")
     # The backward pass needs these two.
     # --8<-- [line:saved]
-    tl.store(mean_ptr + offs_r, mean, offs_r < rows)
+    tl.store(mean_ptr + offs_r, first + mean, offs_r < rows)
     tl.store(rstd_ptr + offs_r, rstd, offs_r < rows)
     # --8<-- [end:output]
 

@@ -12,10 +12,11 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 def merge(n_a, mean_a, m2_a, n_b, mean_b, m2_b):
     """Count, mean and sum of squared deviations of two parts together."""
     n = n_a + n_b
-    part = n_b / tl.maximum(n, 1.0)  # of two parts without a number: 0
     delta = mean_b - mean_a
+    # --8<-- [line:shift]
+    shift = delta * (n_b / tl.maximum(n, 1.0))  # 0 if both parts are empty
     # --8<-- [line:merged]
-    return n, mean_a + delta * part, m2_a + m2_b + delta * delta * (n_a * part)
+    return n, mean_a + shift, m2_a + m2_b + delta * n_a * shift
 
 
 # --8<-- [end:merge]
@@ -36,6 +37,7 @@ def layer_norm_kernel(
     y_ptr += offs_r * cols
 
     # --8<-- [start:statistics]
+    first = tl.load(x_ptr, offs_r < rows, other=0.0).to(COMPUTE)
     # Each lane has a mean of its own, of the columns that it sees.
     lane_mean = tl.zeros((BLOCK_ROWS, BLOCK_COLS), COMPUTE)
     lane_m2 = tl.zeros((BLOCK_ROWS, BLOCK_COLS), COMPUTE)
@@ -47,6 +49,7 @@ def layer_norm_kernel(
         # --8<-- [line:keep]
         x = tl.load(x_ptrs, mask, other=0.0, eviction_policy="evict_last").to(COMPUTE)
         seen += 1.0
+        x -= first
         # --8<-- [line:delta]
         delta = tl.where(mask, x - lane_mean, 0.0)
         lane_mean += delta * (1.0 / seen)
@@ -71,9 +74,9 @@ def layer_norm_kernel(
         weight = tl.load(weight_ptr + offs_c * stride_w, mask_c, other=0.0)
         bias = tl.load(bias_ptr + offs_c * stride_b, mask_c, other=0.0)
         # --8<-- [line:output]
-        y = (x - mean) * rstd * weight.to(COMPUTE) + bias.to(COMPUTE)
+        y = (x - first - mean) * rstd * weight.to(COMPUTE) + bias.to(COMPUTE)
         tl.store(y_ptr + offs_c, y, mask, cache_modifier=".cs")
-    tl.store(mean_ptr + offs_r, mean, offs_r < rows)
+    tl.store(mean_ptr + offs_r, first + mean, offs_r < rows)
     tl.store(rstd_ptr + offs_r, rstd, offs_r < rows)
     # --8<-- [end:output]
 

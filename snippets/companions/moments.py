@@ -1,38 +1,45 @@
-"""Four ways to the variance of a row, and what each loses if the mean is large."""
+"""Five ways to the variance of a row, and what each loses if the mean is large."""
 
 from collections.abc import Callable
 
 import torch
 
-Moments = tuple[torch.Tensor, torch.Tensor]  # mean and variance, [rows, 1] each
+# What is left of x [rows, cols] without its mean, and the variance [rows, 1].
+Centred = tuple[torch.Tensor, torch.Tensor]
 
 
 # --8<-- [start:squares]
-def squares(x: torch.Tensor) -> Moments:
+def squares(x: torch.Tensor) -> Centred:
     """The mean of the squares, less the square of the mean."""
     mean = x.mean(dim=1, keepdim=True)
     # --8<-- [line:difference]
-    return mean, (x * x).mean(dim=1, keepdim=True) - mean * mean
+    variance = (x * x).mean(dim=1, keepdim=True) - mean * mean
+    return x - mean, variance
 
 
 # --8<-- [end:squares]
 
 
-# --8<-- [start:two_passes]
-def two_passes(x: torch.Tensor) -> Moments:
+# --8<-- [start:passes]
+def two_passes(x: torch.Tensor) -> Centred:
     """The mean first, then the mean of the squared deviations from it."""
-    mean = x.mean(dim=1, keepdim=True)
     # --8<-- [line:centred]
-    centred = x - mean
-    return mean, (centred * centred).mean(dim=1, keepdim=True)
+    centred = x - x.mean(dim=1, keepdim=True)
+    return centred, (centred * centred).mean(dim=1, keepdim=True)
 
 
-# --8<-- [end:two_passes]
+def shifted(x: torch.Tensor) -> Centred:
+    """The same of the distances from the first element of each row."""
+    # --8<-- [line:first]
+    return two_passes(x - x[:, :1])
+
+
+# --8<-- [end:passes]
 
 
 # --8<-- [start:welford]
-def welford(x: torch.Tensor) -> Moments:
-    """One element after the other: the mean so far, and the squares around it."""
+def parts(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and sum of squared deviations of each row, one element after the other."""
     mean, m2 = torch.zeros_like(x[:, :1]), torch.zeros_like(x[:, :1])
     for seen, value in enumerate(x.split(1, dim=1), 1):
         # --8<-- [line:delta]
@@ -40,41 +47,43 @@ def welford(x: torch.Tensor) -> Moments:
         mean = mean + delta / seen
         # --8<-- [line:m2]
         m2 = m2 + delta * (value - mean)
-    return mean, m2 / x.shape[1]
+    return mean, m2
+
+
+def welford(x: torch.Tensor) -> Centred:
+    """One pass over the whole row."""
+    mean, m2 = parts(x)
+    return x - mean, m2 / x.shape[1]
 
 
 # --8<-- [end:welford]
 
 
 # --8<-- [start:merged]
-def merged(x: torch.Tensor) -> Moments:
-    """The moments of 32 columns each, by Welford, and these merged one by one."""
+def merged(x: torch.Tensor) -> Centred:
+    """The same of 32 columns at a time, whose results are merged."""
     n, mean, m2 = 0, torch.zeros_like(x[:, :1]), torch.zeros_like(x[:, :1])
     for part in x.split(32, dim=1):
-        more = part.shape[1]
-        part_mean, part_variance = welford(part)
+        more, (part_mean, part_m2) = part.shape[1], parts(part)
         delta = part_mean - mean
+        shift = delta * (more / (n + more))
         # --8<-- [line:merged]
-        mean = mean + delta * (more / (n + more))
-        m2 = m2 + part_variance * more + delta * delta * (n * more / (n + more))
-        n += more
-    return mean, m2 / n
+        n, mean, m2 = n + more, mean + shift, m2 + part_m2 + delta * n * shift
+    return x - mean, m2 / n
 
 
 # --8<-- [end:merged]
 
 
 # --8<-- [start:error]
-FORMS: list[Callable[[torch.Tensor], Moments]] = [squares, two_passes, welford, merged]
+Form = Callable[[torch.Tensor], Centred]
+FORMS: list[Form] = [squares, two_passes, shifted, welford, merged]
 
 
 def error(
-    form: Callable[[torch.Tensor], Moments],
-    x: torch.Tensor,
-    inner: torch.dtype = torch.float32,
-    eps: float = 1e-5,
+    form: Form, x: torch.Tensor, inner: torch.dtype = torch.float32, eps: float = 1e-5
 ) -> float:
-    """The largest error of a layer norm of x whose moments come from `form`.
+    """The largest error of a layer norm whose deviations come from a form.
 
     Args:
         form: one of FORMS.
@@ -91,8 +100,8 @@ def error(
     """
     if x.ndim != 2 or x.shape[1] == 0:
         raise ValueError(f"x is {list(x.shape)}; it must be [rows, cols], cols >= 1")
-    mean, variance = form(x.to(inner))
-    y = (x.to(inner) - mean) / torch.sqrt(variance + eps)
+    centred, variance = form(x.to(inner))
+    y = centred / torch.sqrt(variance + eps)
     expected = torch.nn.functional.layer_norm(x.double(), x.shape[1:], eps=eps)
     return (y - expected).abs().max().item()
 
@@ -103,10 +112,10 @@ def error(
 # --8<-- [start:table]
 def print_table(rows: dict[str, torch.Tensor], inner: torch.dtype) -> None:
     """One line for each form, one column for each matrix of rows."""
-    print(f"{str(inner).removeprefix('torch.'):12}" + "".join(f"{k:>12}" for k in rows))
+    print(f"{str(inner).removeprefix('torch.'):10}" + "".join(f"{k:>11}" for k in rows))
     for form in FORMS:
-        values = (f"{error(form, x, inner):12.1e}" for x in rows.values())
-        print(f"{form.__name__:12}" + "".join(values))
+        values = (f"{error(form, x, inner):11.1e}" for x in rows.values())
+        print(f"{form.__name__:10}" + "".join(values))
 
 
 # --8<-- [end:table]
@@ -114,9 +123,9 @@ def print_table(rows: dict[str, torch.Tensor], inner: torch.dtype) -> None:
 # --8<-- [start:demo]
 if __name__ == "__main__":
     normal = torch.randn(64, 1000, generator=torch.Generator().manual_seed(0))
-    means = (0, 10, 1000)
-    # The input is float16, as the output of a layer before would be.
-    rows = {f"mean {mean}": (normal + mean).half() for mean in means}
+    # The input is float16, as what a layer before has put out.
+    rows = {f"mean {mean}": (normal + mean).half() for mean in (0, 10, 1000)}
+    rows["constant"] = torch.full((64, 1000), 1001.5).half()
     print_table(rows, torch.float32)
     print_table(rows, torch.float16)
 # --8<-- [end:demo]

@@ -34,7 +34,7 @@ def layer_norm_kernel(
 def layer_norm(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, *, eps: float = 1e-5
 ) -> torch.Tensor:
-    """A wrong layer norm of x, [rows, cols]: right only where cols is a power of two."""
+    """A wrong layer norm of x, [rows, cols]: right only if cols is a power of two."""
     rows, cols = x.shape
     y, block = torch.empty_like(x), triton.next_power_of_2(cols)
     with torch.cuda.device_of(x):
