@@ -39,7 +39,7 @@ def layer_norm_kernel(
     # --8<-- [line:variance]
     variance = tl.sum(centred * centred, axis=1, keep_dims=True) / cols
     # --8<-- [line:rstd]
-    rstd = 1.0 / tl.sqrt(variance + EPS)
+    rstd = tl.rsqrt(variance + EPS)
     # --8<-- [end:moments]
 
     # --8<-- [start:output]

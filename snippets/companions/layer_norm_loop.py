@@ -7,21 +7,6 @@ import triton.language as tl
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-# --8<-- [start:merge]
-@triton.jit
-def merge(n_a, mean_a, m2_a, n_b, mean_b, m2_b):
-    """Count, mean and sum of squared deviations of two parts together."""
-    n = n_a + n_b
-    delta = mean_b - mean_a
-    # --8<-- [line:shift]
-    shift = delta * (n_b / tl.maximum(n, 1.0))  # 0 if both parts are empty
-    # --8<-- [line:merged]
-    return n, mean_a + shift, m2_a + m2_b + delta * n_a * shift
-
-
-# --8<-- [end:merge]
-
-
 # --8<-- [start:kernel]
 @triton.jit
 def layer_norm_kernel(
@@ -55,12 +40,15 @@ def layer_norm_kernel(
         lane_mean += delta * (1.0 / seen)
         # --8<-- [line:m2]
         lane_m2 += delta * (x - lane_mean)
-    count = (cols - offs + BLOCK_COLS - 1) // BLOCK_COLS  # columns that a lane saw
-    count = tl.broadcast_to(count, lane_mean.shape).to(COMPUTE)
+    # The lanes are parts of the row, and merged all at once.
+    count = ((cols - offs + BLOCK_COLS - 1) // BLOCK_COLS).to(COMPUTE)
     # --8<-- [line:lanes]
-    _, mean, m2 = tl.reduce((count, lane_mean, lane_m2), 1, merge, keep_dims=True)
+    mean = tl.sum(lane_mean * count, axis=1, keep_dims=True) / cols
+    apart = lane_mean - mean
+    # --8<-- [line:merged]
+    m2 = tl.sum(lane_m2 + apart * apart * count, axis=1, keep_dims=True)
     # --8<-- [line:rstd]
-    rstd = 1.0 / tl.sqrt(m2 / cols + EPS)
+    rstd = tl.rsqrt(m2 / cols + EPS)
     # --8<-- [end:statistics]
 
     # --8<-- [start:output]

@@ -30,7 +30,7 @@ def rms_norm_kernel(
     # --8<-- [line:square]
     square = tl.sum(x * x, axis=1, keep_dims=True) / cols
     # --8<-- [line:rstd]
-    rstd = 1.0 / tl.sqrt(square + EPS)
+    rstd = tl.rsqrt(square + EPS)
     # --8<-- [end:moments]
 
     # --8<-- [start:output]
