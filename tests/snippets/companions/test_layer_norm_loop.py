@@ -30,6 +30,13 @@ class TestLayerNormLoop(LayerNormTests):
         eps = torch.finfo(torch.float32).eps
         assert ((found["mean"] - mean).abs() <= eps * 1e4).all()
 
+    def test_a_tile_that_is_asked_for(
+        self, device: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        # A block that is no power of two does not compile.
+        monkeypatch.setattr(layer_norm_loop, "tile", lambda *_: (2, 100, 4))
+        self.check_rows(normal((3, 100), torch.float32, device))
+
     @pytest.mark.parametrize("cols", [17, 31, 33, 48])
     def test_lanes_that_see_fewer_columns(self, cols: int, device: str) -> None:
         x = normal((2, cols), torch.float32, device)

@@ -53,6 +53,12 @@ def test_the_order_of_the_forms(mean):
         assert merged < welford < 1e-2
 
 
+def test_each_row_has_a_shift_of_its_own():
+    x = normal((4, 100), torch.float32, "cpu")
+    x += torch.tensor([[0.0], [1e3], [1e4], [1e5]])
+    assert moments.error(moments.shifted, x) < 2e-6
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=name)
 def test_a_constant_row_has_no_deviation(dtype):
     x = torch.full((2, 1000), 1001.3).half()
@@ -95,11 +101,13 @@ def test_inner_is_the_dtype_of_the_arithmetic():
 
 
 def test_the_table_has_a_line_for_each_form(capsys):
-    moments.print_table({"a": torch.ones(1, 4)}, torch.float16)
+    moments.print_table({"a": torch.full((1, 4), 300.0)}, torch.float16)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [
         "float16",
         *(form.__name__ for form in moments.FORMS),
     ]
     assert lines[0].split()[1:] == ["a"]
+    # The square of 300 is beyond float16.
+    assert math.isnan(float(lines[1].split()[1]))
     assert float(lines[2].split()[1]) == 0
