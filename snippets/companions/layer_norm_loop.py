@@ -138,7 +138,7 @@ def layer_norm(
 
     Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3.1; Welford,
     "Note on a method for calculating corrected sums of squares and products", 1962;
-    Chan, Golub and LeVeque, 1979, for parts that are merged.
+    Chan, Golub and LeVeque, 1983, for parts that are merged.
     """
     check(x, weight=weight, bias=bias)
     (rows, cols), double = x.shape, x.dtype == torch.float64
