@@ -127,7 +127,7 @@ def layer_norm(
     Raises:
         ValueError: a tensor is not one of the above, or requires a gradient.
 
-    Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3.1.
+    Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3.
     """
     check(x, weight=weight, bias=bias)
     (rows, cols), double = x.shape, x.dtype == torch.float64

@@ -136,7 +136,7 @@ def layer_norm(
     Raises:
         ValueError: a tensor is not one of the above, or requires a gradient.
 
-    Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3.1; Welford,
+    Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3; Welford,
     "Note on a method for calculating corrected sums of squares and products", 1962;
     Chan, Golub and LeVeque, 1983, for parts that are merged.
     """

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import torch
 
+# --8<-- [start:squares]
 # What is left of x [rows, cols] without its mean, and the variance [rows, 1].
 Centred = tuple[torch.Tensor, torch.Tensor]
 
 
-# --8<-- [start:squares]
 def squares(x: torch.Tensor) -> Centred:
     """The mean of the squares, less the square of the mean."""
     mean = x.mean(dim=1, keepdim=True)
