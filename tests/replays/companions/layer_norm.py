@@ -1,4 +1,4 @@
-"""Layer norm of whole rows: what becomes of the lanes past the end."""
+"""Layer norm of whole rows: what becomes of the lane past the end."""
 
 import torch
 import triton.language as tl
@@ -7,15 +7,10 @@ from snippets.companions.layer_norm import layer_norm_kernel
 from tests.replays import Replay, Run, Show, Tensors
 
 EPS = 1e-5
-ROWS = [
-    [0.4, 1.9, -0.7, 2.6, 1.3],
-    [1.5, -1.2, 0.3, 0.9, -0.5],
-    [2.0, 2.2, 1.8, 2.4, 1.6],
-    [0.0, 0.0, 3.0, 0.0, 0.0],
-]
+ROWS = [[0.4, 1.9, -0.7], [1.5, -1.2, 0.3], [2.0, 2.2, 1.8], [0.0, 0.0, 3.0]]
 VECTORS = {
-    "weight": torch.tensor([1.0, 0.5, 2.0, 1.0, 1.0]),
-    "bias": torch.tensor([0.0, 0.0, 0.0, 1.0, -1.0]),
+    "weight": torch.tensor([1.0, 0.5, 2.0]),
+    "bias": torch.tensor([0.0, 1.0, -1.0]),
 }
 
 
@@ -28,7 +23,7 @@ def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Tensors:
         EPS=EPS,
         COMPUTE=tl.float32,
         BLOCK_ROWS=2,
-        BLOCK_COLS=8,
+        BLOCK_COLS=4,
     )
     return {"y": y, "mean": mean, "rstd": rstd}
 
@@ -64,28 +59,26 @@ REPLAY = Replay(
         Show("centred", "x", "what is left without the mean", "centred"),
         Show("variance", "", "the mean of the squares of that", "variance"),
         Show("rstd", "", "1 / sqrt(variance + eps)", "rstd"),
-        Show("weight", "", "a factor for each column", "weight"),
-        Show("bias", "", "a summand for each column", "bias"),
         Show("y", "y", "the output"),
     ],
     rows="offs_r",
     lines={
         "load": (
             "Load rows {all.offs_r.first} to {all.offs_r.end}: {count} numbers, "
-            "{bytes} bytes. The 3 lanes past the end of each row hold 0."
+            "{bytes} bytes. The lane past the end of each row holds 0."
         ),
         "first": "Load the first element of each row again: {first} in row {row}.",
         "shift": (
             "Subtract the first element, {first} in row {row}. No distance between two "
-            "elements changes. The lanes past the end stay 0."
+            "elements changes. The lane past the end stays 0."
         ),
         "mean": (
-            "The sum of row {row}, divided by its 5 columns and not by the 8 lanes, is "
+            "The sum of row {row}, divided by its 3 columns and not by the 4 lanes, is "
             "{mean}. Add {first}, and it is the mean of the row."
         ),
         "centred": (
-            "Subtract it. The lanes past the end would hold {mean} with the other sign "
-            "now, so they are set to 0 again."
+            "Subtract it. The lane past the end would hold 0 - {mean} now, so it is set "
+            "to 0 again."
         ),
         "variance": "The mean of the squares is the variance: {variance} in row {row}.",
         "rstd": "One over the root of the variance: {rstd} in row {row}.",
@@ -100,7 +93,7 @@ REPLAY = Replay(
         "tl.store(rstd_ptr": "Store rstd. Now the backward pass need not sum again.",
     },
     frames="centred",
-    program="rows {0}",
+    program="program {0}",
     formulas={
         "read": "2 · R · C · b + R · b",
         "written": "R · C · b + 2 · R · b",
