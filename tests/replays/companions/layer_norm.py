@@ -77,8 +77,8 @@ REPLAY = Replay(
             "{mean}. Add {first}, and it is the mean of the row."
         ),
         "centred": (
-            "Subtract it. The lane past the end would hold 0 - {mean} now, so it is set "
-            "to 0 again."
+            "Subtract it. The lane past the end would hold 0 - {mean} now, so it is "
+            "set to 0 again."
         ),
         "variance": "The mean of the squares is the variance: {variance} in row {row}.",
         "rstd": "One over the root of the variance: {rstd} in row {row}.",
