@@ -76,8 +76,8 @@ def layer_norm_kernel(
 def tile(cols: int, itemsize: int) -> tuple[int, int, int]:
     """The tile of a program: (BLOCK_ROWS, BLOCK_COLS, num_warps).
 
-    Two rows of up to 64 KiB share weight and bias. A thread has 128 bytes of them, so
-    that 1024 threads, all that a multiprocessor has room for, keep 128 KiB in L1.
+    Two rows of up to 64 KiB share weight and bias. A thread has 128 bytes of them: 1024
+    threads have 128 KiB, which the L1 cache can keep for the second pass.
     """
     whole = triton.next_power_of_2(cols)
     block_rows = 2 if whole * itemsize <= 65536 else 1
