@@ -209,17 +209,13 @@ def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Every snippet, with what was and what was not tried on which GPU."""
-    names = layout.names(site.evidence.root)
-    statuses = [site.evidence.status(name) for name in names]
-    return badges.table(statuses, site.base, site.published)
+    return badges.table(site.statuses(), site.base, site.published)
 
 
 def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
     """What stands behind the site, in figures."""
-    root = site.evidence.root
-    statuses = [site.evidence.status(name) for name in layout.names(root)]
-    verdicts = json.loads((root / layout.VERDICTS).read_text(encoding="utf-8"))
-    return badges.proof(statuses, verdicts)
+    verdicts = (site.evidence.root / layout.VERDICTS).read_text(encoding="utf-8")
+    return badges.proof(site.statuses(), json.loads(verdicts))
 
 
 def map_of_rungs(site: Site, body: str, options: Mapping[str, str]) -> str:
