@@ -1,17 +1,21 @@
 """`make gpu` and the recording plugin, on three snippets and a GPU that is made up."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
+from verified_docs.__main__ import main
 from verified_docs.evidence.status import Evidence
 
 RECORD = "records/nvidia-h200/verification.json"
@@ -115,11 +119,16 @@ class Tree(Repository):
         return self.pytester.runpytest_subprocess(*arguments)
 
     def gpu(self, *arguments: str) -> tuple[int, str]:
-        """The exit status and the words of `make gpu`."""
-        command = [sys.executable, "-m", "verified_docs", "gpu", *arguments]
-        run = subprocess.run(command, cwd=self.root, capture_output=True, text=True)
-        assert "Traceback" not in run.stderr, run.stderr
-        return run.returncode, run.stdout + run.stderr
+        """The exit status and the words of `make gpu`, on the GPU of gpu/torch.py."""
+        torch = ModuleType("torch")
+        exec(self.read("gpu/torch.py"), vars(torch))
+        told = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(told):
+            patch.setitem(sys.modules, "torch", torch)
+            patch.syspath_prepend(self.root / "gpu")
+            with redirect_stderr(told):
+                status = main(["gpu", "--root", str(self.root), *arguments])
+        return status, told.getvalue()
 
     def record(self, name: str = RECORD) -> dict[str, Any]:
         return json.loads(self.read(name))
@@ -270,39 +279,46 @@ SKIP = '@pytest.mark.skipif(True, reason="no second GPU")'
 BODY = "def test_elsewhere():\n    "
 LATE = "@pytest.fixture(autouse=True)\ndef late():\n    yield\n    assert 0\n\n"
 # Planted in the tests of a snippet, or in itself: [old, new, what is said to fail].
-IN_TESTS = [
+JUDGED = [
     ("VALUE == 1", "VALUE > case / 8", "test_cases[8]"),
     ("class", f"{LATE}class", "test_shared"),
     (SKIP, "@pytest.mark.xfail", "test_elsewhere"),
     (SKIP, "@pytest.mark.xfail(run=False)", "test_elsewhere"),
     (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.xfail()", "test_elsewhere"),
     (SKIP, "@pytest.mark.skip", "test_elsewhere"),
-    (SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
-    (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.exit()", "pytest ended with status 2"),
-    (f"{SKIP}\n{BODY}pass", f"{BODY}os._exit(0)", "its tests did not run"),
     ("2e-4, 3e-3", "3e-3, 2e-4", "TestMore::test_accuracy"),
     ("2e-4,", "float('nan'),", "TestMore::test_accuracy"),
     ("2e-4,", "-1,", "TestMore::test_accuracy"),
     ("accurate(", RAISES, "NO_ACCURACY says why nothing is measured"),
-]
-IN_SNIPPET = [
     ("print", "VALUE or print", "demo"),
     ("print", "if __name__ == '__main__': 1 / 0 #", "demo"),
+]
+# Those that end the process.
+ENDED = [
+    (SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
+    (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.exit()", "pytest ended with status 2"),
+    (f"{SKIP}\n{BODY}pass", f"{BODY}os._exit(0)", "its tests did not run"),
     ("VALUE", "import no\nVALUE", "pytest ended with status"),
 ]
+
+
+def plant(tree: Tree, faults: list[tuple[str, str, str]]) -> dict[str, str]:
+    """Put each fault into a snippet of its own; what is said to fail, by its name."""
+    said = {}
+    for old, new, failed in faults:
+        name = f"n{len(said)}"
+        tree.add(name)
+        in_snippet = old in SNIPPET
+        tree.edit(f"snippets/part/{name}.py" if in_snippet else
+                  f"tests/snippets/part/test_{name}.py", old, new, -1)  # fmt: skip
+        said[name] = failed
+    return said
 
 
 def test_a_snippet_that_fails_is_recorded_as_failed(tree):
     tree.remove("a")
     tree.remove("c")
-    said = {}
-    for folder, faults in (("tests/snippets", IN_TESTS), ("snippets", IN_SNIPPET)):
-        for old, new, failed in faults:
-            name = f"n{len(said)}"
-            tree.add(name)
-            prefix = "test_" * (folder != "snippets")
-            tree.edit(f"{folder}/part/{prefix}{name}.py", old, new, -1)
-            said[name] = failed
+    said = plant(tree, [JUDGED[0], *ENDED])
     status, told = tree.gpu()
     assert status == 1
     assert f"1 of {1 + len(said)} snippets that were due passed" in told
@@ -500,6 +516,17 @@ def test_the_interpreter_records_in_the_cache(interpreted):
     assert interpreted.state() == ("interpreter", [])
 
 
+def test_what_counts_as_a_failure(interpreted):
+    said = plant(interpreted, JUDGED)
+    interpreted.pytest("tests")
+    found = {name: interpreted.seen(name, CACHE) for name in said}
+    assert {name: entry["state"] for name, entry in found.items()} == dict.fromkeys(
+        said, "failed"
+    )
+    assert all(failed in found[name]["failed"][0] for name, failed in said.items())
+    assert interpreted.seen("b", CACHE)["state"] == "passed"
+
+
 def test_under_xdist_the_record_is_the_same(interpreted):
     interpreted.edit(TEST_B, "VALUE == 1", "VALUE == 2")
     interpreted.pytest("tests", "-p", "xdist", "-n", "2")
@@ -519,7 +546,6 @@ def test_under_xdist_the_record_is_the_same(interpreted):
     [
         [TEST_B, "-k", "cases"],
         [f"{TEST_B}::test_cases"],
-        [f"{TEST_B}::demo"],
         [TEST_B, "-m", "not demo"],
         [TEST_B, "--deselect", f"{TEST_B}::TestMore"],
         [TEST_B, "--maxfail=1", "--lf"],
