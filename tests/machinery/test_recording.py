@@ -1,4 +1,4 @@
-"""`make gpu` and the recording plugin, on three snippets and a GPU that is made up."""
+"""`make gpu` and the recording plugin, on two snippets and a GPU that is made up."""
 
 import io
 import json
@@ -103,8 +103,8 @@ class Tree(Repository):
         self.pytester = pytester
         self.write({"pytest.ini": (ROOT / "pytest.ini").read_text(), **FILES})
         (self.root / "gpu/nvidia-smi").chmod(0o755)
-        for name in ("a", "b", "c"):
-            self.add(name)
+        self.add("a")
+        self.add("b")
 
     def add(self, name: str, part: str = "part") -> None:
         tests = TESTS.format(name=name, part=part.replace("/", "."))
@@ -163,7 +163,7 @@ def first_record() -> list[str]:
 
 @pytest.fixture
 def recorded(tree: Tree, first_record: list[str]) -> Tree:
-    """A tree whose three snippets have passed."""
+    """A tree whose two snippets have passed."""
     if not first_record:
         status, told = tree.gpu()
         assert status == 0, told
@@ -239,17 +239,17 @@ def test_what_is_stale_runs_and_all_only_if_asked(recorded):
     assert recorded.seen("deep/d")["state"] == "passed"
     assert recorded.seen("b")["output"] == "now\n"
     assert recorded.seen("a") == before["snippets"]["part/a.py"][KEY]
-    recorded.remove("c")
+    recorded.remove("a")
     status, told = recorded.gpu("--all", "--records", "elsewhere")
-    assert (status, told.count("cases passed")) == (0, 3)
+    assert (status, told.count("cases passed")) == (0, 2)
     (recorded.root / TEST_B).unlink()
     status, told = recorded.gpu()
     assert (status, told.count("part/b.py: not run")) == (1, 1)
     assert recorded.seen("b")["state"] == "passed"
     there = recorded.record("elsewhere/nvidia-h200/verification.json")
-    assert "part/c.py" not in there["snippets"]
+    assert "part/a.py" not in there["snippets"]
     assert len(there["runs"]) == 1
-    assert len(recorded.record()["runs"]) == 2
+    assert len(recorded.record()["runs"]) == 1
 
 
 def test_gpus_and_versions_stand_side_by_side(recorded):
@@ -317,7 +317,6 @@ def plant(tree: Tree, faults: list[tuple[str, str, str]]) -> dict[str, str]:
 
 def test_a_snippet_that_fails_is_recorded_as_failed(tree):
     tree.remove("a")
-    tree.remove("c")
     said = plant(tree, [JUDGED[0], *ENDED])
     status, told = tree.gpu()
     assert status == 1
@@ -344,7 +343,6 @@ def test_a_snippet_that_fails_is_recorded_as_failed(tree):
 def test_a_run_in_which_nothing_ran_is_no_proof(recorded, file, old, new):
     recorded.edit(file, old, new)
     recorded.remove("a")
-    recorded.remove("c")
     status, told = recorded.gpu("--all")
     assert status == 1
     assert "0 of 1 snippets that were due passed" in told
@@ -362,6 +360,7 @@ def test_what_is_declared_what_does_not_count_and_what_is_not_inherited(
     recorded.edit(TEST_B, "    pass", raises)
     recorded.edit(TEST_B, SKIP, "")
     recorded.edit("tests/snippets/part/suite.py", "1", "all([])")
+    recorded.add("c")
     recorded.edit(TEST_C, "    assert", "    pytest.skip('no')\n    assert")
     status, told = recorded.gpu()
     assert (status, told.count("cases passed")) == (1, 2)
@@ -394,7 +393,7 @@ def test_whatever_is_loaded_is_hashed(tree):
         tree.write({file: f"{before}\n"})
         assert tree.state() == ("stale", [file])
         tree.write({file: before})
-    assert tree.state("c") == tree.state() == ("verified", [])
+    assert tree.state("a") == tree.state() == ("verified", [])
 
 
 @pytest.mark.parametrize(
@@ -497,6 +496,7 @@ def interpreted(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Tree:
 
 
 def test_the_interpreter_records_in_the_cache(interpreted):
+    interpreted.add("c")
     interpreted.write({CACHE: "{cut sho", "tests/snippets/part/only_c.py": ""})
     interpreted.edit(TEST_C, "shared =", "from . import only_c\nshared =")
     interpreted.pytest("tests").assert_outcomes(passed=36, skipped=3)
@@ -558,7 +558,7 @@ def test_a_part_of_the_tests_is_not_recorded(interpreted, selection):
 
 def test_without_make_gpu_a_gpu_records_nothing(tree):
     tree.write({"tests/snippets/part/test_none.py": "def test(): pass\n"})
-    tree.pytest("tests").assert_outcomes(passed=37, skipped=3)
+    tree.pytest("tests").assert_outcomes(passed=25, skipped=2)
     assert not (tree.root / "records").exists()
     assert not (tree.root / ".cache").exists()
 
