@@ -170,7 +170,7 @@ def shift(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The roofline of the named roofs, with a kernel that the reader moves on it."""
-    record = site.evidence.benchmark("softmax")
+    record = site.evidence.benchmark(options["record"])
     ceilings = record.data["ceilings"] if record else {}
     measured = {key: ceilings.get(key) for key in ("copy", "matmul")}
     roofs = {key: options[key] for key in ("bandwidth", "fp32", "bf16")}
@@ -257,7 +257,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "svg": (svg, ()),
     "replay": (replay, ()),
     "shift": (shift, ()),
-    "roofline": (roofline, ("bandwidth", "fp32", "bf16", "source")),
+    "roofline": (roofline, ("record", "bandwidth", "fp32", "bf16", "source")),
     "plot": (plot, ()),
     "heatmap": (heatmap, ()),
     "timeline": (spans, ()),
