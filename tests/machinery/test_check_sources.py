@@ -160,7 +160,7 @@ def test_what_is_unusual_and_sound(site, change):
 
 
 def test_the_command_prints_faults_and_fails(site, capsys):
-    check = ["check", "--root", str(site.root)]
+    check = ["--root", str(site.root), "check"]
     assert main([*check, "--require", "gpu"]) == 0
     assert capsys.readouterr().out == ""
     site.edit("site/part/page/index.html", "<mn>2</mn>", "<mn>3</mn>")
@@ -177,7 +177,7 @@ def test_the_command_prints_faults_and_fails(site, capsys):
 def test_require_gpu_turns_warnings_into_faults(site, capsys):
     (site.root / RECORD).unlink()
     site.build()
-    check, reason = ["check", "--root", str(site.root)], "no GPU has a record of it"
+    check, reason = ["--root", str(site.root), "check"], "no GPU has a record of it"
     assert main(check) == 0
     assert f"{TWO}:1: warning: {reason}" in capsys.readouterr().out
     assert main([*check, "--require", "gpu"]) == 1

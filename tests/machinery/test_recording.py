@@ -127,7 +127,7 @@ class Tree(Repository):
             patch.setitem(sys.modules, "torch", torch)
             patch.syspath_prepend(self.root / "gpu")
             with redirect_stderr(told):
-                status = main(["gpu", "--root", str(self.root), *arguments])
+                status = main(["--root", str(self.root), "gpu", *arguments])
         return status, told.getvalue()
 
     def record(self, name: str = RECORD) -> dict[str, Any]:
