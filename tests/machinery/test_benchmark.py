@@ -554,53 +554,7 @@ def test_a_kernel_is_changed_in_its_text() -> None:
             calls.load(OWN, {old: ""})
 
 
-def test_a_kernel_of_one_head_takes_them_in_turn() -> None:
-    q = torch.randn(2, 3, 20, 16)
-    inputs = {"q": q, "k": q, "v": q}
-    name = "attention/flash2_single_head.py"
-    attention.check(name, inputs, calls.call(calls.load(name), inputs)())
-
-
-def test_sequences_are_packed() -> None:
-    x = torch.arange(2 * 3 * 4 * 5).view(2, 3, 4, 5)
-    packed = calls.pack(x, [1, 4])
-    assert torch.equal(packed[0], x[0, :, 0])
-    assert torch.equal(packed[4], x[1, :, 3])
-    assert calls.boundaries(x, [1, 4]).tolist() == [0, 1, 5]
-    assert calls.pack(x).shape == (8, 3, 5)
-    assert calls.boundaries(x).tolist() == [0, 4, 8]
-
-
 # The clock, and peers.
-
-
-def test_flash_attention_3_is_asked_if_it_is_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    q = torch.randn(2, 3, 40, 16)
-    with pytest.raises(ModuleNotFoundError):
-        peers.fa3(q, q, q)
-    (tmp_path / "fa3_fwd_interface.py").write_text(
-        "def flash_attn_func(q, k, v, causal=False):\n"
-        "    assert q.shape == (2, 40, 3, 16)  # seq before heads\n"
-        "    return q * (2 if causal else 1)\n"
-    )
-    info = tmp_path / "fa3_fwd-0.0.3.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Name: fa3-fwd\nVersion: 0.0.3\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    assert torch.equal(peers.fa3(q, q, q, causal=True)(), 2 * q)
-    assert peers.versions()["fa3-fwd"] == "0.0.3"
-
-
-def test_grouped_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    # A CPU has this backend alone.
-    monkeypatch.setattr(peers, "sdpa_efficient", peers.sdpa_flash)
-    q, k, v = torch.randn(2, 8, 1, 16), *torch.randn(2, 2, 2, 40, 16)
-    inputs = {"q": q, "k": k, "v": v}
-    attention.check("", inputs, peers.grouped_rows(**inputs)())
-    with pytest.raises(Wrong):
-        attention.check("", inputs, peers.grouped_rows(**inputs)().flip(1))
 
 
 @pytest.mark.usefixtures("everybody")
