@@ -30,7 +30,8 @@ QUERY = '["measured", "part seconds kernel=part/two.py n=4 | us"]'
 # picture of code, and comments that a browser ends before Markdown does.
 ELEMENTS = (
     "pre textarea xmp listing plaintext samp kbd tt ins del mark style script "
-    "iframe object embed form button template noscript dialog canvas svg math video font picture"
+    "iframe object embed form button template noscript dialog canvas svg math video "
+    "font picture"
 )
 ATTRIBUTES = [
     'style="font-family: monospace"',

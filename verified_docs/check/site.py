@@ -122,7 +122,12 @@ class Site:
             for path in sorted(self.docs.rglob(f"*.{suffix}"))
         }
         self.pages = [
-            Page(path, self.relative(path), self.sources.get(path), parse(read(path)))
+            Page(
+                path,
+                f"site/{path.relative_to(made)}",
+                self.sources.get(path),
+                parse(read(path)),
+            )
             for path in sorted(made.rglob("*.html"))
         ]
 
@@ -162,10 +167,8 @@ class Site:
         return urlsplit(self.config.site_url or "").path.rstrip("/") + "/"
 
     def relative(self, path: Path) -> str:
-        """The path as findings print it: relative to the root where it is below."""
-        return (
-            path.relative_to(self.root) if path.is_relative_to(self.root) else path
-        ).as_posix()
+        """The path as findings print it: relative to the root."""
+        return path.relative_to(self.root).as_posix()
 
 
 def build(root: Path, folder: Path, mark: str) -> MkDocsConfig:
@@ -178,7 +181,7 @@ def build(root: Path, folder: Path, mark: str) -> MkDocsConfig:
         config = load_config(path, strict=True, site_dir=str(folder))
         config.mdx_configs.setdefault(EXTENSION, {})["mark"] = mark
         mkdocs_build(config)
-    except (MkDocsException, UnicodeDecodeError, ValueError) as error:
+    except (MkDocsException, ValueError) as error:
         raise Missing(f"the site cannot be built: {error}") from None
     policy.apply(folder)
     archive.write(folder / "snippets.zip", root)
