@@ -57,18 +57,10 @@ class NewError(ValueError):
 
 
 def lay_out(root: Path, rung: str, origin: str) -> list[str]:
-    """Write the files of a new rung.
+    """Write the files of a rung, such as softmax/log_softmax, that begins as another.
 
-    Args:
-        root: the repository.
-        rung: the new snippet, as "softmax/log_softmax".
-        origin: the snippet that it begins as; of the same part without its folder.
-
-    Returns:
-        The paths that were written or changed, relative to the root.
-
-    Raises:
-        NewError: a name is no name, or a file is there already or missing.
+    Returns the paths that were written or changed. Raises NewError where a name is no
+    name, or a file is there already or missing.
     """
     part, _, name = rung.partition("/")
     origin = origin if "/" in origin else f"{part}/{origin}"
