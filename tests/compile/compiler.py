@@ -8,9 +8,11 @@ arguments instead of running it.
 """
 
 import importlib.util
+import inspect
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -75,9 +77,9 @@ def examples(module: ModuleType, name: str, dtype: torch.dtype) -> Iterator[call
 
 
 def of_attention(module: ModuleType) -> bool:
-    """Whether a file begins with queries, or with scores; it has no float64."""
+    """Whether a file begins with a tensor of attention, which has no float64."""
     try:
-        return bool(calls.public(module, {"q": None, "s": None}))
+        return bool(calls.public(module, dict.fromkeys(("q", "s", "o", "do"))))
     except LookupError:
         return False
 
@@ -103,13 +105,19 @@ def attention(
     scores = {"s": zeros(200, dtype=torch.float32), "m": 0.0}
     # Exact products are unrolled: of large heads they take the compiler seconds.
     x = zeros(2, 2, 48, 16 if dtype is torch.float32 else 32, dtype=dtype)
-    sums = dict.fromkeys(("lse", "delta"), zeros(2, 2, 48, dtype=torch.float32))
-    inputs = OPTIONS | scores | sums | dict.fromkeys(("o", "do"), x)
+    rows = zeros(2, 2, 48, dtype=torch.float32)
+    inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
+    inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
+    function = calls.public(module, inputs | scores)
+    if "do" in inspect.signature(function).parameters:
+        yield from attention_backward(function, inputs)
+        return
+    inputs |= scores
     leaf = x.detach().requires_grad_(differentiable(module))
     inputs |= {"q": leaf, "k": leaf, "v": leaf}
     if name in NOT_CAUSAL:
         inputs["causal"] = False
-    known = calls.public(module, inputs).__kwdefaults__ or {}
+    known = function.__kwdefaults__ or {}
     if name in SCORES:
         for base in "e2":
             yield calls.call(module, inputs, scale=1.0, base=base)
@@ -130,6 +138,17 @@ def attention(
         yield calls.call(module, inputs | {"q": q, "k": k, "v": k}, **options)
 
 
+def attention_backward(
+    function: Callable[..., Any], inputs: calls.Inputs
+) -> Iterator[calls.Call]:
+    """Calls with and without a gradient of the logsumexp, and with a single key."""
+    known = inspect.signature(function).parameters
+    one_key = dict.fromkeys("kv", inputs["k"][:, :, :1])
+    for changes in ({}, {"dlse": None}, one_key):
+        given = (inputs | changes).items()
+        yield partial(function, **{key: x for key, x in given if key in known})
+
+
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
     """What takes the place of a launch: compile down to machine code."""
     del kwargs["grid"], kwargs["warmup"]
@@ -144,7 +163,10 @@ def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
 
 
 def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:
-    """The kernels that each dtype launches, or why one of them does not compile."""
+    """The kernels that each dtype launches, or why one of them does not compile.
+
+    A dtype that the file itself refuses is left out.
+    """
     part = path.parent.name
     spec = importlib.util.spec_from_file_location(f"snippets.{part}.{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
@@ -163,6 +185,8 @@ def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:
                 backward(call())
             found[str(dtype)] = launched.copy()
         except Exception as error:
+            if isinstance(error, ValueError) and "it must be" in str(error):
+                continue  # The file does not take this dtype.
             found[str(dtype)] = f"{type(error).__name__}: {error}"
     return found
 
