@@ -86,7 +86,7 @@ def dkdv_kernel(
     HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_D: tl.constexpr, INPUT_PRECISION: tl.constexpr, INDEX: tl.constexpr,
 ):  # fmt: skip
-    first_head = tl.program_id(1).to(tl.int64) * group  # of all, that reads these keys
+    first_head = tl.program_id(1).to(tl.int64) * group  # of those with these keys
     kv_at = (first_head // heads, first_head % heads // group)
     start_n = tl.program_id(0) * BLOCK_N
     offs_n = (start_n + tl.arange(0, BLOCK_N)).to(INDEX)
@@ -101,15 +101,15 @@ def dkdv_kernel(
     first = tl.maximum(start_n - diagonal, 0) // BLOCK_M * BLOCK_M
     # --8<-- [line:whole]
     whole = tl.minimum(start_n + BLOCK_N, seq_k) - 1 - diagonal
-    for head in range(first_head, first_head + group):
+    for each in range(group):
         for start_m in range(first, seq_q, BLOCK_M):
-            at = (head // heads, head % heads)
+            at = (kv_at[0], (first_head + each) % heads)
             offs_m = (start_m + tl.arange(0, BLOCK_M)).to(INDEX)
             ptrs, mask = tile(q_ptr, q_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
             q = tl.load(ptrs, mask=mask, other=0.0)
             ptrs, mask = tile(do_ptr, do_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
             do = tl.load(ptrs, mask=mask, other=0.0)
-            rows = head * seq_q + offs_m[None, :]  # [1, BLOCK_M]
+            rows = (first_head + each) * seq_q + offs_m[None, :]  # [1, BLOCK_M]
             mask_m = offs_m[None, :] < seq_q
             lse = tl.load(lse_ptr + rows, mask=mask_m, other=float("inf"))  # so p = 0
             delta = tl.load(delta_ptr + rows, mask=mask_m, other=0.0)
@@ -206,11 +206,11 @@ def attention_backward(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    q, k, v, do = (torch.randn(2, h, 200, 80, device=device).half() for h in (4, 2, 2, 4))
+    q, k, v, do = (torch.randn(2, h, 99, 9, device=device).half() for h in (4, 2, 2, 4))
     exact = [x.double().requires_grad_() for x in (q, k, v)]
     of_all = [x.repeat_interleave(2, dim=1) for x in exact[1:]]
-    seen = torch.ones(200, 200, dtype=torch.bool, device=device).tril()
-    scores = (exact[0] @ of_all[0].mT * 80**-0.5).where(seen, float("-inf"))
+    seen = torch.ones(99, 99, dtype=torch.bool, device=device).tril()
+    scores = (exact[0] @ of_all[0].mT * 9**-0.5).where(seen, float("-inf"))
     o, lse = torch.softmax(scores, dim=-1) @ of_all[1], torch.logsumexp(scores, dim=-1)
     o.backward(do.double())
     saved = o.detach().half(), lse.detach().float()
