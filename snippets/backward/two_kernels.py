@@ -20,6 +20,7 @@ def tile(ptr, strides, at, offs, size, offs_d, HEAD_DIM: tl.constexpr):
 @triton.jit
 def weights(a, b, c, d, lse, delta, scale, INPUT_PRECISION: tl.constexpr):
     """p and ds of a tile from (q, k, do, v), p.T and ds.T from (k, q, v, do)."""
+    # --8<-- [line:s]
     s = tl.dot(a, b.T, input_precision=INPUT_PRECISION) * scale
     # A row that saw nothing has lse = -inf, and weights of 0: exp(s - inf).
     # --8<-- [line:p]
@@ -208,8 +209,7 @@ def attention_backward(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    q, do = (torch.randn(2, 3, 150, 80, device=device).half() for _ in range(2))
-    k, v = (torch.randn(2, 3, 200, 80, device=device).half() for _ in range(2))
+    q, k, v, do = (torch.randn(2, 3, 200, 80, device=device).half() for _ in range(4))
     exact = [x.double().requires_grad_() for x in (q, k, v)]
     scores = exact[0] @ exact[1].mT * 80**-0.5
     o, lse = torch.softmax(scores, dim=-1) @ exact[2], torch.logsumexp(scores, dim=-1)

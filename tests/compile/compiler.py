@@ -76,6 +76,7 @@ def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
         return
     x = zeros(3, 200, dtype=dtype)
     inputs = OPTIONS | {"x": x, "rows": 3, "cols": 200, "stride": 300}
+    inputs |= dict.fromkeys(("weight", "bias"), x[0])  # of a norm
     if name in VECTORS:
         inputs = dict.fromkeys(("x", "y", "out"), x[0])
     if name in BACKWARD:

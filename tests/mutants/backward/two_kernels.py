@@ -25,6 +25,10 @@ DKDV_LAUNCH = """\
                 *(x.stride() for x in (q, k, v, do, dk, dv)), **options,
             )  # fmt: skip
 """
+TURNED = """\
+        rows = tl.program_id(1).to(tl.int64) * seq_q + offs_m[None, :]  # [1, BLOCK_M]
+        mask_m = offs_m[None, :] < seq_q
+"""
 ALL_KEYS, ALL_QUERIES = "range(0, seq_k, BLOCK_N)", "range(0, seq_q, BLOCK_M)"
 
 MUTANTS = [
@@ -39,6 +43,18 @@ MUTANTS = [
         DQ_LAUNCH + DKDV_LAUNCH,
         DKDV_LAUNCH + DQ_LAUNCH,
         "delta read before it is written",
+    ),
+    Mutant(
+        TURNED,
+        TURNED.replace("[None, :]", "[:, None]"),
+        "dK: lse and delta the wrong way round, which square tiles hide",
+        may_not_compile=True,
+    ),
+    Mutant(
+        "rows = tl.program_id(1).to(tl.int64) * seq_q",
+        "rows = tl.program_id(1) * seq_q",
+        "rows of lse in 32 bits",
+        count=2,
     ),
     Mutant("lse, delta, dk, dv,", "lse, delta, dv, dk,", "dK and dV stored exchanged"),
     Mutant(
@@ -89,6 +105,12 @@ MUTANTS = [
         "dv = tl.dot(p_t.to(do.dtype), do, dv, input_precision=INPUT_PRECISION)"
         ".to(do.dtype).to(tl.float32)",
         "dV summed in the dtype of dO",
+    ),
+    Mutant(
+        "dk = tl.dot(ds_t.to(q.dtype), q, dk, input_precision=INPUT_PRECISION)",
+        "dk = tl.dot(ds_t.to(q.dtype), q, dk, input_precision=INPUT_PRECISION)"
+        ".to(q.dtype).to(tl.float32)",
+        "dK summed in the dtype of q",
     ),
     Mutant("all_of = q, k, v, o, do, dq, dk, dv", "all_of = (q,)", "spans of q alone"),
     Mutant(

@@ -132,6 +132,10 @@ REPLAY = Replay(
         Show("ds_t", "s", "gradient of the scores", "dS", turned=True, place="dp_t"),
         Show("lse", "lse", "logsumexp"),
         Show("delta", "", "rowsum(dO O)", "delta"),
+        Show("own_k", "k", "keys", "K", level="shared", turned=True),
+        Show("own_v", "v", "values", "V", level="shared", turned=True),
+        Show("own_q", "q", "queries", "Q", level="shared"),
+        Show("own_do", "o", "gradient of the output", "dO", level="shared"),
         Show("lse_t", "lse", "logsumexp", "lse"),
         Show("delta_t", "", "rowsum(dO O)", "delta"),
         Show("dq", "q", "gradient of the queries so far", "dQ"),
@@ -235,10 +239,12 @@ REPLAY = Replay(
         "dq_kernel.b": "k",
         "dq_kernel.c": "do",
         "dq_kernel.d": "v",
-        "dkdv_kernel.a": "k",
-        "dkdv_kernel.b": "q",
-        "dkdv_kernel.c": "v",
-        "dkdv_kernel.d": "do",
+        # Each kernel has a chip of its own, so its tiles have names of their own.
+        "dkdv_kernel.a": "own_k",
+        "dkdv_kernel.b": "own_q",
+        "dkdv_kernel.c": "own_v",
+        "dkdv_kernel.d": "own_do",
+        **{f"dkdv_kernel.{x}": f"own_{x}" for x in ("q", "k", "v", "do")},
         **{
             f"dkdv_kernel.{x}": f"{x}_t" for x in ("s", "p", "dp", "ds", "lse", "delta")
         },

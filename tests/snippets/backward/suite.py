@@ -82,10 +82,12 @@ class BackwardTests(Suite):
         causal: does the kernel take causal=True?
         grouped: may there be fewer heads of keys than of queries?
         deterministic: are the bits of the results the same in every run?
+        copies: does it copy what it cannot take, and return contiguous gradients then?
         dtypes: the dtypes that it takes.
         interpreted: those of them that the interpreter computes rightly.
         head_dims: the sizes of head_dim to try.
         bad_head_dims: some that it refuses.
+        most_heads: how many a batch may have in all; None if that is not refused.
         scales: to try; those of a kernel that takes positive ones only are positive.
         layouts: views that q, k, v and do are tried in.
     """
@@ -96,10 +98,12 @@ class BackwardTests(Suite):
     causal: ClassVar[bool] = True
     grouped: ClassVar[bool] = True
     deterministic: ClassVar[bool] = True
+    copies: ClassVar[bool] = False
     dtypes: ClassVar[tuple[torch.dtype, ...]] = (*HALVES, torch.float32)
     interpreted: ClassVar[tuple[torch.dtype, ...]] = (torch.float16, torch.float32)
     head_dims: ClassVar[tuple[int, ...]] = HEAD_DIMS
     bad_head_dims: ClassVar[tuple[int, ...]] = (0, 257)
+    most_heads: ClassVar[int | None] = 65535
     scales: ClassVar[tuple[float, ...]] = (0.0, 0.3, -0.3)
     layouts: ClassVar[dict[str, View]] = HEAD_LAYOUTS
 
@@ -199,7 +203,8 @@ class BackwardTests(Suite):
             options["dlse"] = dlse
         found = super().run(q, k, v, guarded(o), guarded(lse), do, **options)
         for x, dx in zip((q, k, v), found.values(), strict=True):
-            assert strides(dx) == strides(torch.empty_like(x, device="meta"))
+            as_x = strides(dx) == strides(torch.empty_like(x, device="meta"))
+            assert as_x or (self.copies and dx.is_contiguous())
         return found
 
     # Refusals.
@@ -243,8 +248,10 @@ class BackwardTests(Suite):
         for size in self.bad_head_dims:
             wrong = dict.fromkeys(tensors, lambda x, n=size: resized(x, -1, n))
             found[f"head_dim {size}"] = Refusal(f"q .*{size}.*; it must", wrong)
-        many = {"q": lambda x: resized(x, 1, 65536)}
-        found["65536 heads of q"] = Refusal("q .*65536.*; it must.*65535", many)
+        if self.most_heads:
+            many = {"q": lambda x: resized(x, 1, self.most_heads + 1)}
+            said = f"q .*{self.most_heads + 1}.*; it must.*{self.most_heads}"
+            found["too many heads of q"] = Refusal(said, many)
         for heads in (3, 16, 0):
             some = dict.fromkeys("kv", lambda x, n=heads: resized(x, 1, n))
             found[f"{heads} heads of k"] = Refusal(f"k .*{heads}.*; it must", some)
@@ -282,7 +289,7 @@ class BackwardTests(Suite):
     def test_no_two_strides_alike(self, device: str) -> None:
         # q the wrong way round, so that torch.empty_like(q) is too; the others with
         # gaps, each with larger ones than the one before.
-        q, k, v, do = self.inputs(17, 20, device, lead=(3, 4), head_dim=9)
+        q, k, v, do = self.inputs(17, 20, device, lead=(3, 4), head_dim=8)
         o, lse = self.forward(q, k, v)
         q = q.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0)
         spread = []
@@ -437,14 +444,16 @@ class BackwardTests(Suite):
         assert found["dq"].shape == (*lead, 5, 16)
 
     def test_every_block_size(self, causal: bool, device: str) -> None:
-        dtype = torch.float32
+        exact = torch.float32 in self.dtypes
+        dtype = torch.float32 if exact else torch.float16
         inputs = [guarded(x) for x in self.inputs(50, 70, device, dtype=dtype)]
         results = [
             self.run(*inputs, causal=causal, blocks=blocks) for blocks in self.blocks
         ]
         for found in results[1:]:
             for dx, first in zip(found.values(), results[0].values(), strict=True):
-                torch.testing.assert_close(dx, first, rtol=1e-5, atol=1e-5)
+                close = 1e-5 if exact else 4e-3
+                torch.testing.assert_close(dx, first, rtol=close, atol=close)
         self.compare(
             {x: dx.half() for x, dx in found.items()},
             self.reference(*inputs, causal=causal),
@@ -459,6 +468,29 @@ class BackwardTests(Suite):
         for _ in range(RUNS):
             again = self.run(*inputs, causal=causal)
             assert all(torch.equal(first[x], again[x]) for x in self.outputs)
+
+    def test_small_terms_add_up(self, device: str) -> None:
+        # A sum begins with 1. What a tile adds to it is less than half a unit in the
+        # last place of float16, and all tiles together are more than 6 units.
+        many, few, small = 256, 16, 1.75 * 2**-16
+
+        def ones(seq: int) -> torch.Tensor:
+            x = torch.full((1, 1, seq, 16), small, device=device)
+            x[:, :, 0] = 1
+            return x.half()
+
+        def signs(seq: int) -> torch.Tensor:
+            x = torch.ones(1, 1, seq, 16, device=device).half()
+            x[:, :, 1::2] = -1
+            return x
+
+        nothing, even = torch.zeros_like(ones(few)), signs(many).abs() / 16
+        for q, k, v, do in (
+            (torch.zeros_like(even), nothing, signs(few), ones(many)),  # for dv
+            (ones(many), nothing, signs(few), even),  # for dk
+            (nothing, ones(many) * signs(many), signs(many), even[:, :, :few]),
+        ):
+            self.check(q, k, v, do)
 
     # Few sizes of head_dim: a GPU compiles the kernel for each.
     @settings(
@@ -504,7 +536,7 @@ class BackwardTests(Suite):
     @pytest.mark.large
     def test_offsets_beyond_31_bits(self, device: str) -> None:
         # Inside a head each tensor alone: the largest decides for all.
-        shape, each = (3, 3, 3, 3), range(5)
+        shape, each = (3, 3, 3, 8 if self.copies else 3), range(5)
         alone = (2, [0]), (3, [1]), (2, [2]), (3, [3]), (2, [4])
         for axis, far in ((0, each), (1, each), *alone):
             q, k, v, do = (
