@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Request
 
 AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
 LOOK = Path(__file__).with_name("axe.js").read_text(encoding="utf-8")
-DESKTOP = {"width": 1440, "height": 900}
+DESKTOP = {"width": 1280, "height": 900}
 REPLAY = re.compile(r"/replays?[/.]")
 PHONE = {"width": 390, "height": 844}
 
