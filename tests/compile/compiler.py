@@ -38,6 +38,8 @@ OPTIONS = {
     "splits": 2,
     "programs": 4,
     "tile": {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2},
+    "p": 0.1,
+    "seed": 2026,
 }
 DECODING = tuple(
     f"attention/{name}.py" for name in ("split_kv", "split_kv_overlapped", "paged_kv")
@@ -48,6 +50,8 @@ BACKWARD = ("softmax/gradient.py",)
 SHAPES = torch.bfloat16
 VECTORS = ("start/vector_add.py", "start/wrong_no_mask.py")
 SCORES = ("attention/exp2.py",)
+STORED_MASKS = ("companions/stored_dropout.py",)
+ATTENTION = ("attention/", "companions/attention_")  # how their names begin
 
 
 class OnGpu(torch.Tensor):
@@ -65,7 +69,7 @@ def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
     """Calls of what the file publishes."""
     path = Path(module.__file__)
     name = f"{path.parent.name}/{path.name}"
-    if name.startswith("attention/"):
+    if name.startswith(ATTENTION):
         yield from attention(module, name, dtype)
         return
     x = zeros(3, 200, dtype=dtype)
@@ -74,6 +78,8 @@ def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
         inputs = dict.fromkeys(("x", "y", "out"), x[0])
     if name in BACKWARD:
         inputs["dy"] = x
+    if name in STORED_MASKS:
+        inputs["keep"] = x > 0
     yield calls.call(module, inputs)
 
 
@@ -85,6 +91,10 @@ def attention(
     # Exact products are unrolled: of large heads they take the compiler seconds.
     x = zeros(2, 2, 48, 16 if dtype is torch.float32 else 32, dtype=dtype)
     inputs = OPTIONS | scores | {"q": x, "k": x, "v": x}
+    if name.endswith("_backward.py"):
+        inputs |= {"o": x, "do": x, "lse": zeros(*x.shape[:3], dtype=torch.float32)}
+    if name.startswith("companions/"):
+        inputs["seed"] = zeros(dtype=torch.int64)
     if name in NOT_CAUSAL:
         inputs["causal"] = False
     known = calls.public(module, inputs).__kwdefaults__ or {}
@@ -105,7 +115,8 @@ def attention(
         # ptxas crash, with this head_dim and tiles of 64 by 64.
         options = {"block_n": 64} if "block_n" in known else {}
         q, k = x[..., :16], x[:, :, :1, :16]
-        yield calls.call(module, inputs | {"q": q, "k": k, "v": k}, **options)
+        inputs |= {"q": q, "k": k, "v": k, "o": q, "do": q}
+        yield calls.call(module, inputs, **options)
 
 
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
@@ -134,7 +145,8 @@ def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:
 
     JITFunction.run = run
     found: dict[str, list[tuple[str, str]] | str] = {}
-    for dtype in DTYPES[:3] if part == "attention" else DTYPES:
+    of_attention = f"{part}/{name}".startswith(ATTENTION)
+    for dtype in DTYPES[:3] if of_attention else DTYPES:
         launched.clear()
         try:
             for call in examples(module, dtype):
