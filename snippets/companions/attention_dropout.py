@@ -194,13 +194,13 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    q, k, v = torch.randn(3, 2, 4, 150, 80, device=device).half()
+    q, k, v = torch.randn(3, 2, 2, 100, 80, device=device).half()
     # --8<-- [start:call]
     seed = torch.tensor(2026, device=device)
     o, lse = attention(q, k, v, p=0.1, seed=seed, causal=True)
-    keep = keep_mask((2, 4, 150, 150), p=0.1, seed=seed)
+    keep = keep_mask((2, 2, 100, 100), p=0.1, seed=seed)
     # --8<-- [end:call]
-    seen = torch.ones(150, 150, dtype=torch.bool, device=device).tril()
+    seen = torch.ones(100, 100, dtype=torch.bool, device=device).tril()
     scores = (q.double() @ k.double().mT * 80**-0.5).where(seen, float("-inf"))
     weights = torch.softmax(scores, dim=-1) * keep / (1 - round(0.1 * 65536) / 65536)
     error = (o - weights @ v.double()).abs().max().item()

@@ -157,7 +157,7 @@ def dropout(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    x = torch.ones(1000, 1000, device=device, requires_grad=True)
+    x = torch.ones(200, 1000, device=device, requires_grad=True)
     # --8<-- [start:call]
     y = dropout(x, p=0.1, seed=2026)
     y.sum().backward()

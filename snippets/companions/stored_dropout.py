@@ -93,7 +93,7 @@ def dropout(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    x = torch.ones(1000, 1000, device=device)
+    x = torch.ones(200, 1000, device=device)
     # --8<-- [start:call]
     keep = torch.rand(x.shape, device=device) >= 0.1
     y = dropout(x, keep, p=0.1)
