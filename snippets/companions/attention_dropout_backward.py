@@ -114,8 +114,8 @@ def dkdv_kernel(
         delta = tl.load(delta_ptr + rows, mask=mask_m, other=0.0)
         last_n = (offs_m + seq_k - seq_q if CAUSAL else offs_m * 0 + seq_k - 1)[None, :]
         # --8<-- [line:draw_dkdv]
-        keep = draw_keep(seed, threshold, head, offs_m, start_n, BLOCK_N)
-        seen, z = offs_n[:, None] <= last_n, tl.where(keep.T, keep_scale, 0.0)
+        keep = draw_keep(seed, threshold, head, offs_m, start_n, BLOCK_N).T
+        seen, z = mask_m & (offs_n[:, None] <= last_n), tl.where(keep, keep_scale, 0.0)
         p_t, ds_t = weights(k, q, v, do, lse, delta, seen, z, scale, INPUT_PRECISION)
         dv = tl.dot(p_t.to(do.dtype), do, dv, input_precision=INPUT_PRECISION)
         dk = tl.dot(ds_t.to(q.dtype), q, dk, input_precision=INPUT_PRECISION)

@@ -45,7 +45,7 @@ class TestAttentionDropout(Dropped):
     def test_every_length(
         self, lengths: tuple[int, int], causal: bool, device: str
     ) -> None:
-        inputs = [guarded(x) for x in self.inputs(*lengths, device, lead=(1, 2))]
+        inputs = [guarded(x) for x in self.inputs(*lengths, device, lead=(1, 1))]
         self.check(*inputs, causal=causal)
 
     def test_every_dtype(self, dtype: torch.dtype, causal: bool, device: str) -> None:
@@ -53,7 +53,7 @@ class TestAttentionDropout(Dropped):
         self.check(*(guarded(x) for x in inputs), causal=causal)
 
     def test_the_tile_changes_nothing(self, causal: bool, device: str) -> None:
-        inputs = self.inputs(40, 70, device, lead=(1, 2))
+        inputs = self.inputs(40, 70, device, lead=(1, 1))
         first, *others = (
             self.check(*inputs, causal=causal, blocks=blocks)["o"]
             for blocks in self.blocks
@@ -73,9 +73,9 @@ class TestAttentionDropout(Dropped):
         o = self.check(q, k, v)["o"]
         assert o.stride() == torch.empty_like(q, device="meta").stride()
 
-    @pytest.mark.parametrize("p", [0.0, 1e-7, 0.5, 0.999, 1.0])
+    @pytest.mark.parametrize("p", [0.0, 0.999, 1.0])
     def test_every_p(self, p: float, dtype: torch.dtype, device: str) -> None:
-        inputs = self.inputs(18, 40, device, dtype=dtype)
+        inputs = self.inputs(18, 40, device, dtype=dtype, lead=(1, 2))
         o, lse = self.check(*inputs, p=p).values()
         assert p < 1 or (o == 0).all()
         # Whatever is dropped, lse is that of all scores.
@@ -83,12 +83,12 @@ class TestAttentionDropout(Dropped):
 
     @pytest.mark.parametrize("seed", [0, 1, 2**32, 2**63 - 1])
     def test_every_seed(self, seed: int, device: str) -> None:
-        inputs = self.inputs(18, 40, device)
+        inputs = self.inputs(18, 20, device)
         self.check(*inputs, seed=self.seed(device, seed))
 
     @pytest.mark.parametrize("scale", [0.0, 1.0, -0.3])
     def test_every_scale(self, scale: float, device: str) -> None:
-        self.check(*self.inputs(18, 40, device), scale=scale)
+        self.check(*self.inputs(18, 20, device), scale=scale)
 
     @pytest.mark.parametrize("head_dim", [1, 40, 64, 80, 256])
     def test_every_head_dim(self, head_dim: int, device: str) -> None:
@@ -97,7 +97,7 @@ class TestAttentionDropout(Dropped):
 
     @pytest.mark.parametrize("kind", STRUCTURED)
     def test_structured_inputs(self, kind: str, causal: bool, device: str) -> None:
-        inputs = self.inputs(20, 37, device, dtype=torch.float16)
+        inputs = self.inputs(20, 37, device, dtype=torch.float16, lead=(1, 1))
         self.check(*(STRUCTURED[kind](x) for x in inputs), causal=causal)
 
     def test_one_weight_at_a_time(self, device: str) -> None:
@@ -126,7 +126,8 @@ class TestAttentionDropout(Dropped):
 
     @pytest.mark.parametrize(("seq_q", "seq_k"), [(40, 9), (40, 24)])
     def test_rows_that_see_nothing(self, seq_q: int, seq_k: int, device: str) -> None:
-        o, lse = self.check(*self.inputs(seq_q, seq_k, device), causal=True).values()
+        inputs = self.inputs(seq_q, seq_k, device, lead=(1, 1))
+        o, lse = self.check(*inputs, causal=True).values()
         assert (o[..., : seq_q - seq_k, :] == 0).all()
         assert (lse[..., : seq_q - seq_k] == -INF).all()
 
