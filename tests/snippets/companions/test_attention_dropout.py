@@ -13,7 +13,7 @@ from tests.harness.poison import guarded
 from tests.harness.suite import Named
 from tests.snippets.companions.attended import LEAD, SEED, Dropped, P, weights
 from tests.snippets.companions.dropped import check_share, check_uncorrelated
-from tests.snippets.companions.philox import KNOWN, kept_weights, philox
+from tests.snippets.companions.philox import KNOWN, halves, kept_weights, philox
 
 MASK_BLOCKS = ((16, 16), (32, 64), (8, 128))
 
@@ -85,6 +85,10 @@ class TestAttentionDropout(Dropped):
     def test_every_seed(self, seed: int, device: str) -> None:
         inputs = self.inputs(18, 20, device)
         self.check(*inputs, seed=self.seed(device, seed))
+
+    def test_the_number_that_is_the_threshold_stays(self, device: str) -> None:
+        p = halves(SEED, (1, 3, 0, 0))[2] / 65536  # of head 0, row 3, key 10
+        self.check(*self.inputs(18, 20, device), p=p)
 
     @pytest.mark.parametrize("scale", [0.0, 1.0, -0.3])
     def test_every_scale(self, scale: float, device: str) -> None:

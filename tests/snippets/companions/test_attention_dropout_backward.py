@@ -19,7 +19,7 @@ from tests.harness.inputs import (
 from tests.harness.poison import guarded
 from tests.harness.suite import Named, Refusal
 from tests.snippets.companions.attended import LEAD, SEED, Dropped, P, weights
-from tests.snippets.companions.philox import kept_share, kept_weights
+from tests.snippets.companions.philox import halves, kept_share, kept_weights
 
 GRADIENTS = "dq", "dk", "dv"
 
@@ -171,6 +171,10 @@ class TestAttentionDropoutBackward(Dropped):
     def test_every_seed(self, seed: int, device: str) -> None:
         asked = {"seed": self.seed(device, seed)}
         self.check(*self.passed(18, 20, device, **asked), **asked)
+
+    def test_the_number_that_is_the_threshold_stays(self, device: str) -> None:
+        p = halves(SEED, (1, 3, 0, 0))[2] / 65536  # of head 0, row 3, key 10
+        self.check(*self.passed(18, 20, device, p=p), p=p)
 
     @pytest.mark.parametrize("scale", [0.0, 0.5, -0.3])
     def test_every_scale(self, scale: float, device: str) -> None:

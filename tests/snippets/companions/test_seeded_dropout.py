@@ -29,7 +29,13 @@ from tests.snippets.companions.dropped import (
     start_at,
     untouched,
 )
-from tests.snippets.companions.philox import KNOWN, kept_elements, kept_share, philox
+from tests.snippets.companions.philox import (
+    KNOWN,
+    halves,
+    kept_elements,
+    kept_share,
+    philox,
+)
 
 P, SEED = 0.3, 2026
 SEEDS = (0, 1, 2**31 - 1, 2**32 + 7, 2**63 - 1)
@@ -156,6 +162,11 @@ class TestSeededDropout(Suite):
             assert torch.equal(y, x)
         if p > 1 - 2**-17:
             assert (y == 0).all()
+
+    def test_the_number_that_is_the_threshold_stays(self, device: str) -> None:
+        p = halves(SEED, (4, 0, 0, 0))[3] / 65536
+        x = torch.ones(40, device=device)
+        assert self.check(x, p=p)["y"][4 * 8 + 3] != 0
 
     @pytest.mark.parametrize("value", [NAN, INF, -INF])
     @pytest.mark.parametrize("p", [P, 1.0])
