@@ -69,8 +69,8 @@ MUTANTS = [
     ),
     Mutant(
         "65536 / (65536 - threshold) if threshold < 65536 else 0.0",
-        "65536 / max(1e-30, 65536 - threshold)",
-        "infinity for p = 1",
+        "65536 / (65536 - threshold)",
+        "1 / 0 for p = 1",
     ),
     # What comes with the two kernels.
     Mutant(
