@@ -193,15 +193,24 @@ class TestAttentionDropoutBackward(Dropped):
         do = STRUCTURED[kind](normal(q.shape, q.dtype, device, seed=9)) / 64
         self.check(*self.after(q, k, v, do, causal=causal), causal=causal)
 
-    def test_scores_of_minus_inf(self, device: str) -> None:
+    @pytest.mark.parametrize("hidden", [20, 41])
+    def test_scores_of_minus_inf(self, hidden: int, device: str) -> None:
         # PyTorch's gradient of q is NaN there: 0 * -inf. dk and dv are what they are.
         q, k, v = self.inputs(17, 41, device, lead=(1, 1))
-        q[..., 0], k[..., :20, 0] = 1, -INF
+        q[..., 0], k[..., :hidden, 0] = 1, -INF
         inputs = self.after(q, k, v, normal(q.shape, q.dtype, device, seed=9))
         found = self.run(*inputs)
-        assert found["dk"].isfinite().all()
-        assert (found["dv"][..., :20, :] == 0).all()
-        assert (found["dk"][..., :20, :] == 0).all()
+        for gradient in ("dk", "dv"):
+            assert found[gradient].isfinite().all()
+            assert (found[gradient][..., :hidden, :] == 0).all()
+
+    def test_very_negative_scores(self, device: str) -> None:
+        # All about -200. That of a key that does not exist is 0, and exp(200) overflows.
+        q, k, v = self.inputs(17, 41, device, lead=(1, 1))
+        q[..., 0], k[..., 0] = 20, -40
+        inputs = self.after(q, k, v, normal(q.shape, q.dtype, device, seed=9))
+        for gradient in self.run(*inputs).values():
+            assert gradient.isfinite().all()
 
     @pytest.mark.parametrize(("seq_q", "seq_k"), [(0, 5), (5, 0), (0, 0)])
     def test_empty(self, seq_q: int, seq_k: int, causal: bool, device: str) -> None:
