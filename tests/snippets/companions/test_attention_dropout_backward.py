@@ -205,7 +205,7 @@ class TestAttentionDropoutBackward(Dropped):
             assert (found[gradient][..., :hidden, :] == 0).all()
 
     def test_very_negative_scores(self, device: str) -> None:
-        # About -200. A key that does not exist has a score of 0, and exp(200) overflows.
+        # About -200. A key that does not exist would have 0, and exp(200) overflows.
         q, k, v = self.inputs(17, 41, device, lead=(1, 1))
         q[..., 0], k[..., 0] = 20, -40
         inputs = self.after(q, k, v, normal(q.shape, q.dtype, device, seed=9))
