@@ -40,6 +40,8 @@ OPTIONS = {
     "splits": 2,
     "programs": 4,
     "tile": {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2},
+    "p": 0.1,
+    "seed": 2026,
 }
 DECODING = tuple(
     f"attention/{name}.py" for name in ("split_kv", "split_kv_overlapped", "paged_kv")
@@ -49,6 +51,8 @@ NOT_CAUSAL = ("attention/flash2.py",)  # it has the option, only to refuse it
 SHAPES = torch.bfloat16
 VECTORS = ("start/vector_add.py", "start/wrong_no_mask.py")
 SCORES = ("attention/exp2.py",)
+STORED_MASKS = ("companions/stored_dropout.py",)
+ATTENTION = ("attention/", "companions/attention_")  # how their names begin
 
 
 class OnGpu(torch.Tensor):
@@ -73,7 +77,8 @@ def examples(module: ModuleType, name: str, dtype: torch.dtype) -> Iterator[call
         x = zeros(3, 200, dtype=dtype).requires_grad_(differentiable(module))
         sizes = {"rows": 3, "cols": 200, "stride": 300}
         rows = dict.fromkeys(("weight", "bias"), zeros(200, dtype=dtype))
-        yield calls.call(module, OPTIONS | {"x": x} | sizes | rows)
+        inputs = {"x": x, "keep": x.detach() > 0}
+        yield calls.call(module, OPTIONS | inputs | sizes | rows)
 
 
 def of_attention(module: ModuleType) -> bool:
@@ -107,6 +112,7 @@ def attention(
     x = zeros(2, 2, 48, 16 if dtype is torch.float32 else 32, dtype=dtype)
     rows = zeros(2, 2, 48, dtype=torch.float32)
     inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
+    inputs["seed"] = zeros(dtype=torch.int64)
     inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
     function = calls.public(module, inputs | scores)
     if "do" in inspect.signature(function).parameters:
