@@ -8,9 +8,11 @@ arguments instead of running it.
 """
 
 import importlib.util
+import inspect
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -68,6 +70,9 @@ def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
     if name.startswith("attention/"):
         yield from attention(module, name, dtype)
         return
+    if of_a_gradient(module):
+        yield gradients_of_a_norm(module, dtype)
+        return
     x = zeros(3, 200, dtype=dtype)
     inputs = OPTIONS | {"x": x, "rows": 3, "cols": 200, "stride": 300}
     if name in VECTORS:
@@ -75,6 +80,24 @@ def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
     if name in BACKWARD:
         inputs["dy"] = x
     yield calls.call(module, inputs)
+
+
+def of_a_gradient(module: ModuleType) -> bool:
+    """Whether a file begins with the gradient that arrives; it has no float64."""
+    try:
+        return bool(calls.public(module, {"dy": None}))
+    except LookupError:
+        return False
+
+
+def gradients_of_a_norm(module: ModuleType, dtype: torch.dtype) -> calls.Call:
+    """A call of a norm's backward pass; a wide row has several programs."""
+    x = zeros(3, 5000, dtype=dtype)
+    inputs = {"dy": x, "x": x, "weight": x[0], "programs": 6}
+    inputs |= dict.fromkeys(("mean", "rstd"), zeros(3, dtype=torch.float32))
+    function = calls.public(module, inputs)
+    known = inspect.signature(function).parameters
+    return partial(function, **{key: inputs[key] for key in known if key in inputs})
 
 
 def attention(
@@ -134,7 +157,7 @@ def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:
 
     JITFunction.run = run
     found: dict[str, list[tuple[str, str]] | str] = {}
-    for dtype in DTYPES[:3] if part == "attention" else DTYPES:
+    for dtype in DTYPES[:3] if part == "attention" or of_a_gradient(module) else DTYPES:
         launched.clear()
         try:
             for call in examples(module, dtype):
