@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 import triton.language as tl
 from triton.runtime.autotuner import Autotuner
 
@@ -379,6 +380,16 @@ def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
         "fa3_fwd_interface": dict(names),
         "liger_kernel.ops.softmax": {
             "LigerSoftmaxFunction": Shape(apply=lambda x: torch.softmax(x, dim=-1))
+        },
+        "liger_kernel.ops.layer_norm": {
+            "LigerLayerNormFunction": Shape(
+                apply=lambda x, w, b, eps: F.layer_norm(x, x.shape[1:], w, b, eps)
+            )
+        },
+        "liger_kernel.ops.rms_norm": {
+            "LigerRMSNormFunction": Shape(
+                apply=lambda x, w, eps, *_: F.rms_norm(x, x.shape[1:], w, eps)
+            )
         },
     }
     for name, content in interfaces.items():
