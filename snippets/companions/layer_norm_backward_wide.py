@@ -196,7 +196,7 @@ def layer_norm_backward(
             dx, partial, words, *dy.stride(), *x.stride(), rows, cols, chunks,
             BLOCK_ROWS=block_rows, BLOCK_COLS=chunk_cols,
             BLOCK_CHUNKS=triton.next_power_of_2(chunks),
-            num_warps=max(1, min(32, chunk_cols // 512)), maxnreg=128,
+            num_warps=max(1, min(16, chunk_cols // 512)), maxnreg=128,
         )  # fmt: skip
     dw, db = partial.sum(dim=1).to(weight.dtype)
     return dx, dw, db

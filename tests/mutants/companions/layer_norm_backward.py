@@ -39,7 +39,11 @@ MUTANTS = [
     Mutant(
         "return dx, sums[0], sums[1]", "return dx, sums[1], sums[0]", "dw, db swapped"
     ),
-    Mutant("mean_ptr + offs_r", "mean_ptr + row", "the mean of the tile's first row"),
+    Mutant(
+        "mean_ptr + offs_r",
+        "mean_ptr + offs_r * 0 + row",
+        "the mean of the tile's first row",
+    ),
     Mutant("max(1, WARPS // num_warps)", "0", "no program on the GPU"),
     *CHECKS,
     *MEAN,

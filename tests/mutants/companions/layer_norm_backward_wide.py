@@ -79,11 +79,6 @@ MUTANTS = [
         "x_ptrs + row * stride_dyr",
         "x read with dy's strides",
     ),
-    Mutant(
-        "dy = tl.load(dy_ptrs, mask, other=0.0",
-        "dy = tl.load(dy_ptrs, mask, other=1.0",
-        "dy: a tail of ones",
-    ),
     Mutant("(x - tl.load(mean_ptr + row)) * rstd", "x * rstd", "the mean is forgotten"),
     Mutant(
         "chunk_cols *= 2",

@@ -12,7 +12,11 @@ MUTANTS = [
         "(g - tl.sum(g, axis=1, keep_dims=True) / cols - x_hat * mean_gx)",
         "the gradient of layer norm",
     ),
-    Mutant("rstd_ptr + offs_r", "rstd_ptr + row", "rstd of the tile's first row"),
+    Mutant(
+        "rstd_ptr + offs_r",
+        "rstd_ptr + offs_r * 0 + row",
+        "rstd of the tile's first row",
+    ),
     *CHECKS,
     *LIMIT,
     *PROGRAMS,

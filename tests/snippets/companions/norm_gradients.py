@@ -52,6 +52,7 @@ class NormGradientTests(Suite):
         counts: of rows, to try; some programs have more than one tile of the last.
         rows: of most tests.
         many: rows, where it takes many; a power of two.
+        several: options for more partial sums than are read at a time.
     """
 
     outputs = ("dx", "dw", "db")
@@ -63,6 +64,7 @@ class NormGradientTests(Suite):
     counts: ClassVar[tuple[int, ...]] = (1, 2, 31, 32, 33, 65, 200)
     rows: ClassVar[int] = 70
     many: ClassVar[int] = 512
+    several: ClassVar[dict[str, int]] = {"programs": 100}
 
     def norm(
         self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
@@ -262,6 +264,9 @@ class NormGradientTests(Suite):
         for found in results[1:]:
             for key, gradient in found.items():
                 torch.testing.assert_close(gradient, results[0][key], rtol=0, atol=1e-4)
+
+    def test_rows_that_are_tiles_of_their_own(self, device: str) -> None:
+        self.try_shape(70, 2050, torch.float32, device, blocks=self.several)
 
     def test_as_many_programs_as_the_gpu_holds(
         self, device: str, monkeypatch: pytest.MonkeyPatch
