@@ -56,11 +56,6 @@ TILES = [
     ),
     Mutant("*dy.stride(), *x.stride()", "*x.stride(), *dy.stride()", "strides swapped"),
     Mutant(
-        "dy = tl.load(dy_ptrs, mask, other=0.0)",
-        "dy = tl.load(dy_ptrs, mask, other=1.0)",
-        "dy: a tail of ones",
-    ),
-    Mutant(
         "mean_gx = tl.sum(g * x_hat, axis=1, keep_dims=True) / cols",
         "mean_gx = tl.sum(g * x_hat) / cols",
         "reduces over all rows of a block",

@@ -12,6 +12,11 @@ from tests.mutants.companions.gradients import (
 
 MUTANTS = [
     *TILES,
+    Mutant(
+        "dy = tl.load(dy_ptrs, mask, other=0.0)",
+        "dy = tl.load(dy_ptrs, mask, other=1.0)",
+        "dy: a tail of ones",
+    ),
     Mutant("x_hat = (x - mean) * rstd", "x_hat = x * rstd", "the mean is forgotten"),
     Mutant("x_hat = (x - mean) * rstd", "x_hat = x - mean", "x_hat without rstd"),
     Mutant(
