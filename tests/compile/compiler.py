@@ -28,6 +28,7 @@ from benchmarks import calls
 TARGET = GPUTarget("cuda", 90, 32)
 BACKEND = make_backend(TARGET)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+HALVES_AND_FLOAT32 = ("attention", "backward")  # parts without float64
 # What a launch asks of the GPU: an H200's answers.
 PROPERTIES = SimpleNamespace(
     multi_processor_count=132, shared_memory_per_block_optin=232448
@@ -70,11 +71,15 @@ def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
     if name.startswith("attention/"):
         yield from attention(module, name, dtype)
         return
+    if name.startswith("backward/"):
+        yield from attention_backward(module, dtype)
+        return
     if of_a_gradient(module):
         yield gradients_of_a_norm(module, dtype)
         return
     x = zeros(3, 200, dtype=dtype)
     inputs = OPTIONS | {"x": x, "rows": 3, "cols": 200, "stride": 300}
+    inputs |= dict.fromkeys(("weight", "bias"), x[0])  # of a norm
     if name in VECTORS:
         inputs = dict.fromkeys(("x", "y", "out"), x[0])
     if name in BACKWARD:
@@ -131,6 +136,19 @@ def attention(
         yield calls.call(module, inputs | {"q": q, "k": k, "v": k}, **options)
 
 
+def attention_backward(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
+    """Calls with and without a gradient of the logsumexp, and with a single key."""
+    x = zeros(2, 2, 48, 16 if dtype is torch.float32 else 32, dtype=dtype)
+    rows = zeros(2, 2, 48, dtype=torch.float32)
+    inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
+    inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
+    function = calls.public(module, inputs)
+    known = inspect.signature(function).parameters
+    for changes in ({}, {"dlse": None}, dict.fromkeys("kv", x[:, :, :1])):
+        given = (inputs | changes).items()
+        yield partial(function, **{key: x for key, x in given if key in known})
+
+
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
     """What takes the place of a launch: compile down to machine code."""
     del kwargs["grid"], kwargs["warmup"]
@@ -157,7 +175,8 @@ def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:
 
     JITFunction.run = run
     found: dict[str, list[tuple[str, str]] | str] = {}
-    for dtype in DTYPES[:3] if part == "attention" or of_a_gradient(module) else DTYPES:
+    narrow = part in HALVES_AND_FLOAT32 or of_a_gradient(module)
+    for dtype in DTYPES[:3] if narrow else DTYPES:
         launched.clear()
         try:
             for call in examples(module, dtype):
