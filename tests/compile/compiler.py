@@ -51,8 +51,6 @@ NOT_CAUSAL = ("attention/flash2.py",)  # it has the option, only to refuse it
 SHAPES = torch.bfloat16
 VECTORS = ("start/vector_add.py", "start/wrong_no_mask.py")
 SCORES = ("attention/exp2.py",)
-STORED_MASKS = ("companions/stored_dropout.py",)
-ATTENTION = ("attention/", "companions/attention_")  # how their names begin
 
 
 class OnGpu(torch.Tensor):
@@ -73,6 +71,8 @@ def examples(module: ModuleType, name: str, dtype: torch.dtype) -> Iterator[call
         yield calls.call(module, dict.fromkeys(("x", "y", "out"), x))
     elif of_attention(module):
         yield from attention(module, name, dtype)
+    elif of_a_gradient(module):
+        yield gradients_of_a_norm(module, dtype)
     else:
         x = zeros(3, 200, dtype=dtype).requires_grad_(differentiable(module))
         sizes = {"rows": 3, "cols": 200, "stride": 300}
@@ -101,6 +101,24 @@ def backward(result: Any) -> None:
     for y in outputs:
         if isinstance(y, torch.Tensor) and y.requires_grad:
             y.backward(torch.zeros_like(y), retain_graph=True)
+
+
+def of_a_gradient(module: ModuleType) -> bool:
+    """Whether a file begins with the gradient that arrives."""
+    try:
+        return bool(calls.public(module, {"dy": None}))
+    except LookupError:
+        return False
+
+
+def gradients_of_a_norm(module: ModuleType, dtype: torch.dtype) -> calls.Call:
+    """A call of a norm's backward pass; a wide row has several programs."""
+    x = zeros(3, 5000, dtype=dtype)
+    inputs = {"dy": x, "x": x, "weight": x[0], "programs": 6}
+    inputs |= dict.fromkeys(("mean", "rstd"), zeros(3, dtype=torch.float32))
+    function = calls.public(module, inputs)
+    known = inspect.signature(function).parameters
+    return partial(function, **{key: inputs[key] for key in known if key in inputs})
 
 
 def attention(

@@ -400,7 +400,7 @@ def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
         },
         "liger_kernel.ops.rms_norm": {
             "LigerRMSNormFunction": Shape(
-                apply=lambda x, w, eps: F.rms_norm(x, x.shape[1:], w, eps)
+                apply=lambda x, w, eps, *_: F.rms_norm(x, x.shape[1:], w, eps)
             )
         },
     }
