@@ -76,11 +76,11 @@ def layer_norm_kernel(
 def tile(cols: int, itemsize: int) -> tuple[int, int, int]:
     """The tile of a program: (BLOCK_ROWS, BLOCK_COLS, num_warps).
 
-    Two rows of up to 64 KiB share weight and bias. A thread has 128 bytes of them: 1024
+    Two rows of up to 8 KiB share weight and bias. A thread has 128 bytes of them: 1024
     threads have 128 KiB, which the L1 cache can keep for the second pass.
     """
     whole = triton.next_power_of_2(cols)
-    block_rows = 2 if whole * itemsize <= 65536 else 1
+    block_rows = 2 if whole * itemsize <= 8192 else 1
     num_warps = min(32, max(4, block_rows * whole * itemsize // 4096))
     return block_rows, min(whole, 256 * num_warps // block_rows), num_warps
 

@@ -22,7 +22,7 @@ def rms_norm_kernel(
     mask = (offs_r < rows) & (offs_c < cols)
     x_ptrs = x_ptr + offs_r * stride_xr + offs_c * stride_xc
     # --8<-- [line:load]
-    x = tl.load(x_ptrs, mask, other=0.0, eviction_policy="evict_first").to(COMPUTE)
+    x = tl.load(x_ptrs, mask, other=0.0).to(COMPUTE)
     # --8<-- [end:load]
 
     # --8<-- [start:moments]
@@ -34,10 +34,10 @@ def rms_norm_kernel(
     # --8<-- [end:moments]
 
     # --8<-- [start:output]
-    # Every program reads it: it is to stay in the cache, and x is not.
+    # Every program reads it, so it comes from a cache.
     mask_c, w_ptrs = offs_c < cols, weight_ptr + offs_c * stride_w
     # --8<-- [line:weight]
-    weight = tl.load(w_ptrs, mask_c, other=0.0, eviction_policy="evict_last")
+    weight = tl.load(w_ptrs, mask_c, other=0.0)
     # --8<-- [line:output]
     y = x * rstd * weight.to(COMPUTE)
     tl.store(y_ptr + offs_r * cols + offs_c, y, mask, cache_modifier=".cs")

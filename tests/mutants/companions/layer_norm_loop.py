@@ -96,6 +96,6 @@ MUTANTS = [
     ),
     Mutant("block_cols or best", "best", "block_cols ignored", may_not_compile=True),
     Mutant(
-        "= 2 if whole * itemsize <= 65536 else 1", "= 1", "no two rows to a program"
+        "= 2 if whole * itemsize <= 8192 else 1", "= 1", "no two rows to a program"
     ),
 ]
