@@ -4,7 +4,7 @@ import pytest
 
 from tests.site.visit import DESKTOP, Visit
 
-PARTS = ("start/", "softmax/", "attention/")
+PARTS = ("start/", "softmax/", "attention/", "backward/", "companions/")
 SCREEN = {"width": 1440, "height": 900}
 PICTURE = 1200  # pixels from the top of the page
 KERNEL = 2500
