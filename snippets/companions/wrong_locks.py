@@ -32,7 +32,7 @@ def sum_kernel(dy_ptr, partial_ptr, lock_ptr, cols, locks, BLOCK_COLS: tl.conste
 
 # --8<-- [end:kernel]
 # --8<-- [start:launch]
-def bias_gradient(dy: torch.Tensor, *, locks: int = 4) -> torch.Tensor:
+def bias_gradient(dy: torch.Tensor, *, locks: int = 64) -> torch.Tensor:
     """A wrong sum of dy, [rows, cols] and contiguous, over its rows: [cols], float32.
 
     It is right only where the programs happen to run one after the other.
@@ -51,8 +51,8 @@ def bias_gradient(dy: torch.Tensor, *, locks: int = 4) -> torch.Tensor:
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    rows, runs = (2048, 100) if device == "cuda" else (64, 2)
-    dy = torch.ones(rows, 8192, device=device)
+    rows, runs = (1024, 100) if device == "cuda" else (128, 2)
+    dy = torch.ones(rows, 65536, device=device)
     found = [bias_gradient(dy) for _ in range(runs)]
     wrong = [db for db in found if not (db == rows).all()]
     print(f"{device}: {len(wrong)} of {runs} sums are wrong")

@@ -9,8 +9,9 @@ from tests.harness.inputs import normal
 
 def test_rows_are_lost_where_programs_overlap(device: str) -> None:
     on_gpu = device == "cuda"
-    rows, runs = (2048, 50) if on_gpu else (16, 2)
-    dy = torch.ones((rows, 8192), device=device)
+    # Many numbers for each thread to store, and many programs at a time.
+    rows, cols, runs = (1024, 65536, 50) if on_gpu else (130, 40, 2)
+    dy = torch.ones((rows, cols), device=device)
     found = [wrong_locks.bias_gradient(dy) for _ in range(runs)]
     wrong = [db for db in found if not (db == rows).all()]
     if not on_gpu:
