@@ -15,12 +15,31 @@ from torch import Tensor
 
 from benchmarks import peers, timing
 from benchmarks.calls import Call, Inputs
-from benchmarks.part import Part, Shape, Wrong, near, published
+from benchmarks.part import Kernel, Part, Shape, Wrong, near, published
 
 P = 0.1
 SIZES = (64, 1024)  # MiB of a matrix: little more than the L2 cache, or much more
 COLUMNS = 4096
-STORED = "companions/stored_dropout.py"
+STORED, SEEDED = "companions/stored_dropout.py", "companions/seeded_dropout.py"
+DRAWN = "tl.interleave(words & 0xFFFF, words >> 16).to(tl.int32)"
+COUNTED = "first // 8 + tl.arange(0, BLOCK // 8)"
+# Fewer elements for each call of Philox.
+SHARED = {
+    "seeded - four elements to a call": Kernel(
+        SEEDED,
+        {
+            DRAWN: "(words & 0xFFFF).to(tl.int32)",
+            COUNTED: "first // 4 + tl.arange(0, BLOCK // 4)",
+        },
+    ),
+    "seeded - a call for each element": Kernel(
+        SEEDED,
+        {
+            DRAWN: "(r0 & 0xFFFF).to(tl.int32)",
+            COUNTED: "first + tl.arange(0, BLOCK)",
+        },
+    ),
+}
 
 
 def shapes() -> list[Shape]:
@@ -78,7 +97,7 @@ def moved(name: str, shape: Shape) -> dict[str, Any]:
 PART = Part(
     shapes=shapes(),
     inputs=matrices,
-    own=published(STORED, "companions/seeded_dropout.py"),
+    own=published(STORED, SEEDED) | SHARED,
     peers={"F.dropout": torch_dropout, "torch.compile": compiled_dropout, "copy": copy},
     check=check,
     facts=moved,

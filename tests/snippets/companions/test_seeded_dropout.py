@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from snippets.companions import seeded_dropout
@@ -207,6 +207,8 @@ class TestSeededDropout(Suite):
         assert torch.equal(y[first:] != 0, keep)
         assert not torch.equal(keep, self.kept(x.expand(60), P, SEED))
 
+    # A GPU compiles the kernel for each kind of axes.
+    @settings(max_examples=min(15, settings.default.max_examples))
     @given(
         shape=st.lists(st.integers(1, 6), min_size=1, max_size=4),
         order=st.randoms(use_true_random=False),
