@@ -495,7 +495,7 @@ class BackwardTests(Suite):
     # Few sizes of head_dim: a GPU compiles the kernel for each.
     @settings(
         suppress_health_check=[HealthCheck.differing_executors],
-        max_examples=min(10, settings.default.max_examples),
+        max_examples=5 if torch.cuda.is_available() else 10,
     )
     @given(
         kv_heads=st.integers(1, 2),
@@ -557,7 +557,9 @@ class BackwardTests(Suite):
     @pytest.mark.parametrize("half", [0, 1])
     def test_grid(self, half: int, head_dim: int, device: str) -> None:
         pick = self.head_dims.index(head_dim)
-        dtype = self.dtypes[pick % len(self.dtypes)]
+        # Exact products of large tiles are unrolled: they compile for long.
+        dtypes = self.dtypes if head_dim <= 64 else HALVES
+        dtype = dtypes[pick % len(dtypes)]
         causal = self.causal and pick % 4 < 2
         for lengths in GRID[pick % 2 :: 2][half]:
             inputs = self.inputs(*lengths, device, head_dim=head_dim, dtype=dtype)
