@@ -165,10 +165,10 @@ def attention(
 def attention_backward(
     function: Callable[..., Any], inputs: calls.Inputs
 ) -> Iterator[calls.Call]:
-    """Calls with and without a gradient of the logsumexp, and with a single key."""
+    """Calls with and without a gradient of lse, with a single key, and uneven tiles."""
     known = inspect.signature(function).parameters
     one_key = dict.fromkeys("kv", inputs["k"][:, :, :1])
-    for changes in ({}, {"dlse": None}, one_key):
+    for changes in ({"block_m": 16, "block_n": 32}, {"dlse": None}, one_key):
         given = (inputs | changes).items()
         yield partial(function, **{key: x for key, x in given if key in known})
 
