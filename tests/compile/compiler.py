@@ -115,14 +115,21 @@ def attention(
 
 
 def attention_backward(module: ModuleType, dtype: torch.dtype) -> calls.Call:
-    """A call of a kernel of the backward pass, with a gradient of the logsumexp."""
+    """A call of a kernel of the backward pass, with a gradient of the logsumexp.
+
+    A function without gradients among its parameters is one that autograd knows.
+    """
     x = zeros(2, 2, 48, 16 if dtype is torch.float32 else 32, dtype=dtype)
     rows = zeros(2, 2, 48, dtype=torch.float32)
     inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
     inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
     function = calls.public(module, inputs)
     known = inspect.signature(function).parameters
-    return partial(function, **{key: inputs[key] for key in known if key in inputs})
+    call = partial(function, **{key: inputs[key] for key in known if key in inputs})
+    if "do" in known:
+        return call
+    x.requires_grad_()
+    return lambda: torch.autograd.grad(call(), x, (torch.zeros_like(x), rows))
 
 
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
