@@ -78,7 +78,7 @@ types: $(TESTS)
 	mypy
 	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
-check: $(INSTALLED)  ## compare the built site with its sources (ARGS="--require gpu" to publish)
+check: $(VENDOR) $(ZIP)  ## compare the built site with its sources (ARGS="--require gpu" to publish)
 	@test ! -e .cache/site || { echo "make check: the last build did not end well, and" \
 		"site/ is an earlier one: run \`make site\`" >&2; exit 1; }
 	python -m verified_docs check $(ARGS)

@@ -1,9 +1,9 @@
 """`make new NAME=softmax/log_softmax FROM=one_row`: a rung that begins as a copy.
 
-A rung is a small difference from another one of its part. So the snippet, its tests and
-its mutants are copied with the name changed, and are green at once; a page shows the
-copy and what differs, and the navigation gets its line. Nothing that exists is
-overwritten.
+A rung is a small difference from another one, of its own part or, as in
+FROM=attention/flash2, of another. So the snippet, its tests and its mutants are copied
+with the name changed, and are green at once; a page shows the copy and what differs,
+and the navigation gets its line. Nothing that exists is overwritten.
 """
 
 import re
@@ -12,13 +12,11 @@ from pathlib import Path
 
 import yaml
 
+from verified_docs import layout
+from verified_docs.code import snippets
+
 USAGE = "make new NAME=softmax/log_softmax FROM=one_row"
-NAME = re.compile(r"[a-z]\w*", re.ASCII)
-FILES = (
-    "snippets/{part}/{name}.py",
-    "tests/snippets/{part}/test_{name}.py",
-    "tests/mutants/{part}/{name}.py",
-)
+NAME = re.compile(r"[a-z]\w*/[a-z]\w*", re.ASCII)
 PAGE = """\
 ---
 description: One sentence that search engines show, with the words people search for.
@@ -33,27 +31,24 @@ The problem in two sentences: what is still wrong with the rung before, with its
 ## The kernel
 
 ```python
---8<-- "{part}/{name}.py:kernel"
+--8<-- "{rung}.py:{kernel}"
 ```
 
 ## What changed
 
-Once the kernel differs, a fence shows how: diff, from "{part}/{origin}.py:kernel" to
-"{part}/{name}.py:kernel".
+Once the kernel differs, a fence shows how: diff, from "{origin}.py:{kernel}" to
+"{rung}.py:{kernel}".
 
 ??? note "Launch and demo"
-
-    ```python
-    --8<-- "{part}/{name}.py:launch"
-    ```
-
-    ```python
-    --8<-- "{part}/{name}.py:demo"
-    ```
-
+{folded}
 ## What you have now
 
 What the kernel does, and what is still wrong with it.
+"""
+FOLDED = """
+    ```python
+    --8<-- "{rung}.py:{section}"
+    ```
 """
 
 
@@ -62,41 +57,32 @@ class NewError(ValueError):
 
 
 def lay_out(root: Path, rung: str, origin: str) -> list[str]:
-    """Write the files of a new rung.
+    """Write the files of a rung, such as softmax/log_softmax, that begins as another.
 
-    Args:
-        root: the repository.
-        rung: the new snippet, as "softmax/log_softmax".
-        origin: the name of the snippet of the same part that it begins as.
-
-    Returns:
-        The paths that were written or changed, relative to the root.
-
-    Raises:
-        NewError: a name is no name, a file is there already or missing, or the part
-            has no place in the navigation.
+    Returns the paths that were written or changed. Raises NewError where a name is no
+    name, or a file is there already or missing.
     """
     part, _, name = rung.partition("/")
-    for given in (part, name, origin):
+    origin = origin if "/" in origin else f"{part}/{origin}"
+    for given in (rung, origin):
         if not NAME.fullmatch(given):
             raise NewError(f"{given!r} is no name; write {USAGE}")
     texts = {}
-    for file in FILES:
-        path = root / file.format(part=part, name=origin)
+    for file_of in (layout.snippet_file, layout.test_file, layout.mutants_file):
+        path = root / file_of(f"{origin}.py")
         if not path.is_file():
             raise NewError(f"{path.relative_to(root)} is not there")
-        text = path.read_text(encoding="utf-8")
-        for old, new in ((origin, name), (_class(origin), _class(name))):
-            text = re.sub(rf"\b{old}\b", new, text)
-        texts[file.format(part=part, name=name)] = text
+        texts[file_of(f"{rung}.py")] = renamed(path.read_text("utf-8"), origin, rung)
     title = name.replace("_", " ").capitalize()
     page = f"{part}/{name.replace('_', '-')}.md"
+    kernel, *others = sections(root, f"{origin}.py")
     texts[f"docs/{page}"] = PAGE.format(
         title=title,
-        part=part,
-        name=name,
+        rung=rung,
         origin=origin,
-        picture=picture(root, f"{part}/{origin}.py"),
+        picture=picture(root, f"{origin}.py"),
+        kernel=kernel,
+        folded="".join(FOLDED.format(rung=rung, section=each) for each in others),
     )
     if there := [file for file in texts if (root / file).exists()]:
         raise NewError(f"{there[0]} is there already")
@@ -110,9 +96,35 @@ def lay_out(root: Path, rung: str, origin: str) -> list[str]:
     return list(texts)
 
 
-def _class(name: str) -> str:
-    """The class that tests a snippet: `one_row` -> `TestOneRow`."""
-    return f"Test{name.title().replace('_', '')}"
+def renamed(text: str, origin: str, rung: str) -> str:
+    """A file of one snippet as one of another: its module, its name, its class."""
+    (old_part, old), (new_part, new) = origin.split("/"), rung.split("/")
+    for was, now in (
+        (f"snippets/{origin}", f"snippets/{rung}"),
+        (
+            rf"(?<!tests\.)snippets\.{old_part} import {old}",
+            f"snippets.{new_part} import {new}",
+        ),
+        (old, new),
+        (f"Test{_camel(old)}", f"Test{_camel(new)}"),
+    ):
+        text = re.sub(rf"\b{was}\b", now, text)
+    return text
+
+
+def _camel(name: str) -> str:
+    return name.title().replace("_", "")
+
+
+def sections(root: Path, snippet: str) -> list[str]:
+    """The sections of a snippet that lie in no other, the kernel first."""
+    found = snippets.load(root, snippet).sections.values()
+    outer = [
+        each.name
+        for each in found
+        if not any(o.first < each.first and each.last < o.last for o in found)
+    ]
+    return sorted(outer, key=lambda name: name != "kernel")
 
 
 def picture(root: Path, snippet: str) -> str:
@@ -126,19 +138,23 @@ def picture(root: Path, snippet: str) -> str:
 
 
 def with_page(config: str, part: str, title: str, page: str) -> str:
-    """mkdocs.yml with a page after the last one of its part, comments and all kept."""
-    lines = config.split("\n")
-    of_part = re.compile(
-        rf"^\s+- (?:[^:]+: )?['\"]?{re.escape(part)}/\S+\.(?:md|ipynb)"
-    )
-    found = [number for number, line in enumerate(lines) if of_part.match(line)]
-    if not found:
-        raise NewError(f"mkdocs.yml: nav has no page of {part}/ to stand after")
-    last = found[-1]
-    indent = lines[last][: len(lines[last]) - len(lines[last].lstrip())]
-    shown = yaml.safe_dump(title).split("\n")[0]
-    lines.insert(last + 1, f"{indent}- {shown}: {page}")
-    return "\n".join(lines)
+    """mkdocs.yml with a page after the last one of its part, comments and all kept.
+
+    A part without a page becomes the last one but one: behind all parts is reference.
+    """
+    nav = re.search(r"^nav:.*\n(?:(?: .*)?\n)*", config, re.MULTILINE)
+    if not nav:
+        raise NewError("mkdocs.yml has no nav")
+    of_part = rf"^( +)- (?:[^:\n]+: )?['\"]?{part}/\S+\.(?:md|ipynb).*\n"
+    own = [*re.finditer(of_part, nav[0], re.MULTILINE)]
+    line = f"- {yaml.safe_dump(title).splitlines()[0]}: {page}\n"
+    if own:
+        at, line = own[-1].end(), own[-1][1] + line
+    else:
+        at = [*re.finditer("^  - ", nav[0], re.MULTILINE)][-1].start()
+        line = f"  - {part.capitalize()}:\n      {line}"
+    at += nav.start()
+    return config[:at] + line + config[at:]
 
 
 def main() -> int:

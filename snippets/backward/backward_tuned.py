@@ -10,7 +10,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 LOG2_E = tl.constexpr(math.log2(math.e))
 # Queries, keys, num_warps and num_stages of each kernel, by the columns of a tile.
 TILES = {
-    64: {"dq": (64, 64, 4, 3), "dkdv": (128, 64, 4, 2)},
+    64: {"dq": (64, 64, 4, 3), "dkdv": (64, 64, 4, 2)},
     128: {"dq": (128, 64, 8, 3), "dkdv": (64, 64, 4, 2)},
     256: {"dq": (64, 64, 4, 2), "dkdv": (64, 64, 8, 2)},
 }

@@ -8,33 +8,28 @@ import triton.language as tl
 # --8<-- [start:kernel]
 # --8<-- [start:tile]
 @triton.jit
-def pointers(ptr, strides, at, offs, size, offs_d, HEAD_DIM: tl.constexpr):
-    """Of the rows `offs` of one head; and which of their elements exist."""
+def tile(ptr, strides, at, offs, size, offs_d, HEAD_DIM: tl.constexpr):
+    """Pointers to the rows `offs` of one head; and which of their elements exist."""
     ptr += at[0] * strides[0] + at[1] * strides[1]
     ptrs = ptr + offs[:, None] * strides[2] + offs_d[None, :] * strides[3]
     return ptrs, (offs[:, None] < size) & (offs_d[None, :] < HEAD_DIM)
-
-
-@triton.jit
-def load_tile(ptr, strides, at, offs, size, offs_d, HEAD_DIM: tl.constexpr):
-    """These rows, and 0 where there is nothing."""
-    ptrs, mask = pointers(ptr, strides, at, offs, size, offs_d, HEAD_DIM)
-    return tl.load(ptrs, mask=mask, other=0.0)
 
 
 # --8<-- [end:tile]
 # --8<-- [start:weights]
 @triton.jit
 def weights(a, b, c, d, lse, delta, scale, INPUT_PRECISION: tl.constexpr):
-    """p and ds of a tile from (q, k, do, v); p.T and ds.T from (k, q, v, do)."""
+    """p and ds of a tile from (q, k, do, v), p.T and ds.T from (k, q, v, do)."""
+    # --8<-- [line:s]
     s = tl.dot(a, b.T, input_precision=INPUT_PRECISION) * scale
-    # A row that saw nothing has lse = -inf. Its weights are 0: exp(s - inf).
+    # A row that saw nothing has lse = -inf, and weights of 0: exp(s - inf).
     # --8<-- [line:p]
     p = tl.exp(s - tl.where(lse == float("-inf"), float("inf"), lse))
     # --8<-- [line:dp]
     dp = tl.dot(c, d.T, input_precision=INPUT_PRECISION)
     # --8<-- [line:ds]
-    return p, p * (dp - delta)
+    ds = p * (dp - delta)
+    return p, ds
 
 
 # --8<-- [end:weights]
@@ -51,9 +46,12 @@ def dq_kernel(
     at = (tl.program_id(1).to(tl.int64) // heads, tl.program_id(1).to(tl.int64) % heads)
     offs_m = (tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)).to(INDEX)
     offs_d = tl.arange(0, BLOCK_D).to(INDEX)
-    q = load_tile(q_ptr, q_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
-    o = load_tile(o_ptr, o_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
-    do = load_tile(do_ptr, do_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+    ptrs, mask = tile(q_ptr, q_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+    q = tl.load(ptrs, mask=mask, other=0.0)
+    ptrs, mask = tile(o_ptr, o_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+    o = tl.load(ptrs, mask=mask, other=0.0)
+    ptrs, mask = tile(do_ptr, do_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+    do = tl.load(ptrs, mask=mask, other=0.0)
     rows = tl.program_id(1).to(tl.int64) * seq_q + offs_m[:, None]  # [BLOCK_M, 1]
     mask_m = offs_m[:, None] < seq_q
     lse = tl.load(lse_ptr + rows, mask=mask_m, other=float("inf"))
@@ -63,18 +61,19 @@ def dq_kernel(
         delta -= tl.load(dlse_ptr + rows, mask=mask_m, other=0.0)
     # --8<-- [line:keep]
     tl.store(delta_ptr + rows, delta, mask=mask_m)
-
     dq = tl.zeros((BLOCK_M, BLOCK_D), tl.float32)
     # --8<-- [line:keys]
     for start_n in range(0, seq_k, BLOCK_N):
         offs_n = (start_n + tl.arange(0, BLOCK_N)).to(INDEX)
-        k = load_tile(k_ptr, k_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
-        v = load_tile(v_ptr, v_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
+        ptrs, mask = tile(k_ptr, k_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
+        k = tl.load(ptrs, mask=mask, other=0.0)
+        ptrs, mask = tile(v_ptr, v_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
+        v = tl.load(ptrs, mask=mask, other=0.0)
         _, ds = weights(q, k, do, v, lse, delta, scale, INPUT_PRECISION)
         ds = tl.where(offs_n[None, :] < seq_k, ds, 0.0)  # [BLOCK_M, BLOCK_N]
         # --8<-- [line:dq]
         dq = tl.dot(ds.to(k.dtype), k, dq, input_precision=INPUT_PRECISION)
-    ptrs, mask = pointers(dq_ptr, dq_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+    ptrs, mask = tile(dq_ptr, dq_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
     tl.store(ptrs, dq * scale, mask=mask)
 
 
@@ -91,15 +90,19 @@ def dkdv_kernel(
     at = (tl.program_id(1).to(tl.int64) // heads, tl.program_id(1).to(tl.int64) % heads)
     offs_n = (tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)).to(INDEX)
     offs_d = tl.arange(0, BLOCK_D).to(INDEX)
-    k = load_tile(k_ptr, k_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
-    v = load_tile(v_ptr, v_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
+    ptrs, mask = tile(k_ptr, k_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
+    k = tl.load(ptrs, mask=mask, other=0.0)
+    ptrs, mask = tile(v_ptr, v_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
+    v = tl.load(ptrs, mask=mask, other=0.0)
     dk = tl.zeros((BLOCK_N, BLOCK_D), tl.float32)
     dv = tl.zeros((BLOCK_N, BLOCK_D), tl.float32)
     # --8<-- [line:queries]
     for start_m in range(0, seq_q, BLOCK_M):
         offs_m = (start_m + tl.arange(0, BLOCK_M)).to(INDEX)
-        q = load_tile(q_ptr, q_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
-        do = load_tile(do_ptr, do_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+        ptrs, mask = tile(q_ptr, q_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+        q = tl.load(ptrs, mask=mask, other=0.0)
+        ptrs, mask = tile(do_ptr, do_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+        do = tl.load(ptrs, mask=mask, other=0.0)
         rows = tl.program_id(1).to(tl.int64) * seq_q + offs_m[None, :]  # [1, BLOCK_M]
         mask_m = offs_m[None, :] < seq_q
         # Rows that do not exist have weights of 0, too: exp(s - inf).
@@ -110,9 +113,9 @@ def dkdv_kernel(
         dv = tl.dot(p_t.to(do.dtype), do, dv, input_precision=INPUT_PRECISION)
         # --8<-- [line:dk]
         dk = tl.dot(ds_t.to(q.dtype), q, dk, input_precision=INPUT_PRECISION)
-    ptrs, mask = pointers(dk_ptr, dk_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
+    ptrs, mask = tile(dk_ptr, dk_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
     tl.store(ptrs, dk * scale, mask=mask)
-    ptrs, mask = pointers(dv_ptr, dv_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
+    ptrs, mask = tile(dv_ptr, dv_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
     tl.store(ptrs, dv, mask=mask)
 
 
@@ -168,15 +171,13 @@ def attention_backward(
             None is 64, or 32 where a row has more than 512 bytes.
 
     Returns dq, dk, dv: as q, k and v, in their layouts.
-
     Raises ValueError: a tensor is not one of the above, or requires a gradient.
     Source: Dao, "FlashAttention-2", 2023, algorithm 2, with a kernel of its own for dQ.
     """
     check(q, k, v, o, lse, do, dlse)
     (batch, heads, seq_q, head_dim), seq_k = q.shape, k.shape[2]
-    dq, dk, dv = (torch.empty_like(x) for x in (q, k, v))
     lse, dlse = lse.contiguous(), None if dlse is None else dlse.contiguous()
-    delta = torch.empty_like(lse)
+    dq, dk, dv, delta = (torch.empty_like(x) for x in (q, k, v, lse))
     block = 64 if head_dim * q.element_size() <= 512 else 32
     block_m, block_n = block_m or block, block_n or block
     # Offsets inside a head: 32 bits are faster, and enough unless it is very large.
@@ -208,8 +209,7 @@ def attention_backward(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    q, do = (torch.randn(2, 3, 150, 80, device=device).half() for _ in range(2))
-    k, v = (torch.randn(2, 3, 200, 80, device=device).half() for _ in range(2))
+    q, k, v, do = (torch.randn(2, 3, 200, 80, device=device).half() for _ in range(4))
     exact = [x.double().requires_grad_() for x in (q, k, v)]
     scores = exact[0] @ exact[1].mT * 80**-0.5
     o, lse = torch.softmax(scores, dim=-1) @ exact[2], torch.logsumexp(scores, dim=-1)

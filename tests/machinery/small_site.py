@@ -3,14 +3,13 @@
 import os
 import shutil
 from pathlib import Path
-
-from mkdocs.commands.build import build as mkdocs_build
-from mkdocs.config import load_config
+from tempfile import TemporaryDirectory
 
 from tests.machinery.repository import CONFIG, ONLINE, THREE_PASS, Repository
-from verified_docs.check import Finding, findings
+from verified_docs import check
 from verified_docs.code import archive
-from verified_docs.pages import policy
+
+os.environ["NO_MKDOCS_2_WARNING"] = "1"
 
 PAGE = "docs/part/page.md"
 SNIPPET = "snippets/part/one.py"
@@ -134,15 +133,15 @@ class SmallSite(Repository):
         self.measure([{"kernel": "part/two.py", "n": 4, "seconds": 1.5e-06}], gpu)
 
     def build(self) -> None:
-        """Build the site into site/; raises what MkDocs raises."""
-        os.environ["NO_MKDOCS_2_WARNING"] = "1"
+        """What `make site` does. Raises Missing."""
         archive.write(self.root / "docs/snippets.zip", self.root)
-        mkdocs_build(load_config(str(self.root / "mkdocs.yml"), strict=True))
-        policy.apply(self.root / "site")
+        check.site.build(self.root, self.root / "site", mark="")
 
-    def found(self) -> list[Finding]:
-        """What the check says of the site."""
-        return sorted(set(findings(self.root, self.root / "site")))
+    def found(self) -> list[str]:
+        """What the check says of the pages that the sources make now."""
+        with TemporaryDirectory() as folder:
+            made = check.Site(self.root, Path(folder).resolve())
+            return [f"{f} [{f.weight.name}]" for f in sorted({*check.rules(made)})]
 
     def line_of(self, name: str, text: str) -> int:
         """The first line of a file with a text."""

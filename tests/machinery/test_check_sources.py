@@ -1,28 +1,22 @@
 """What authors and machines break in the sources: a clear message each time."""
 
 import shutil
+from dataclasses import replace
 
 import pytest
-from mkdocs.exceptions import Abort
 
-from tests.machinery.small_site import (
-    BENCHMARK,
-    PAGE,
-    RECORD,
-    SNIPPET,
-    TEST,
-    SmallSite,
-)
+from tests.machinery.small_site import BENCHMARK, PAGE, RECORD, SNIPPET, TEST
 from verified_docs.__main__ import main
 from verified_docs.check import Missing
+from verified_docs.code import sections, snippets
 
 TWO = "snippets/part/two.py"
 TESTS = "tests/snippets/part"
 UNVERIFIED = "unverified: its tests have not run here since it changed [WARNING]"
 DRAWN = '\n<text>3 ms</text>\n<text>$x^2$</text>\n<text font-family="x">x</text></svg>'
 
-# Edits, [file, old text, new text], and all that the check says once it is built again.
-BUILT = [
+# Edits, [file, old text, new text], and all that the check says of the pages then.
+SAID = [
     (
         [[PAGE, '"part/one.py:demo"', '"part/two.py"']],
         [f"{SNIPPET}:18: no page shows the section 'demo' [FAULT]"],
@@ -56,65 +50,67 @@ BUILT = [
             f"{TWO}:1: {UNVERIFIED}",
         ],
     ),
+    (
+        [["benchmarks/part.py", '"one", ', ""]],
+        [f"{SNIPPET}:1: no benchmark knows it [WARNING]"],
+    ),
+    (
+        [["mkdocs.yml", "gpu: test-gpu", "gpu: another"]],
+        [
+            "mkdocs.yml:1: there are no records of the GPU 'another' that the pages",
+            "is not yet measured [RECORD]",
+            "is not yet measured [RECORD]",
+        ],
+    ),
 ]
-# The same, and some of what it says without another build.
-CHANGED = [
-    (["benchmarks/part.py", '"one", ', ""], f"{SNIPPET}:1: no benchmark knows it [WAR"),
-    ([SNIPPET, "l_i):", "l_i:"], f"{SNIPPET}:7: syntax error: '(' was never closed"),
-    ([SNIPPET, "-m_i", "+m_i"], "not the section in its file [FAULT]"),
-    ([SNIPPET, "-m_i", "+m_i"], "what its files say now: it has '- -m_i,',"),
-    ([BENCHMARK, "1.5e-06", "2.5e-06"], "now: it has '1.50 µs', not '2.50 µs' [FAULT]"),
-    ([RECORD, '"cases": 12', '"cases": 0'], f"{RECORD}:1: /snippets/part/one.py/"),
-    ([RECORD, '"part/one.py"', "part"], f"{RECORD}:14: not JSON, perhaps cut short"),
-    (
-        ["mkdocs.yml", "gpu: test-gpu", "gpu: another"],
-        "mkdocs.yml:1: there are no records of the GPU 'another' that the pages quote",
-    ),
-    (
-        ["mkdocs.yml", "  - Page:", "  - New: new.md\n  - Page:"],
-        "docs/new.md:1: the built site lacks this page; run `make site` [FAULT]",
-    ),
+# An edit of sources that make no site, and what is said of them.
+BROKEN = [
+    ([SNIPPET, "l_i):", "l_i:"], "one.py:7: syntax error: '(' was never closed"),
+    ([SNIPPET, ":kernel]", ":core]", -1], "no section 'kernel'; the sections are: co"),
+    ([RECORD, '"cases": 12', '"cases": 0'], f"{RECORD}: /snippets/part/one.py/"),
+    ([RECORD, '"part/one.py"', "part"], "not JSON, perhaps cut short"),
+    ([PAGE, "It doubles", "It doubles \N{CENT SIGN}"], "utf-8"),
+    (["mkdocs.yml", "site_name: A", "site_name: [A"], "mkdocs.yml"),
+    (["mkdocs.yml", "gpu: test-gpu", "gpu: ''"], "set the option gpu to one"),
 ]  # fmt: skip
 
 
-def told(site: SmallSite) -> list[str]:
-    return [f"{f} [{f.weight.name}]" for f in site.found()]
-
-
-@pytest.mark.parametrize(("edits", "reasons"), BUILT)
-def test_what_is_said_of_a_site_that_is_built_again(site, edits, reasons):
+@pytest.mark.parametrize(("edits", "reasons"), SAID)
+def test_what_is_said_of_what_authors_change(site, edits, reasons):
     for edit in edits:
         site.edit(*edit)
-    site.build()
-    found = told(site)
+    found = site.found()
     assert all(any(reason in text for text in found) for reason in reasons), found
     assert len(found) <= len(reasons)
 
 
-@pytest.mark.parametrize(("edit", "reason"), CHANGED)
-def test_what_is_said_of_a_site_that_is_older_than_its_sources(site, edit, reason):
-    site.write({"docs/new.md": "# New\n"} if "new.md" in edit[2] else {})
+@pytest.mark.parametrize(("edit", "reason"), BROKEN)
+def test_sources_that_make_no_site(site, caplog, edit, reason):
+    site.record("Other GPU")
     site.edit(*edit)
-    assert any(reason in text for text in told(site)), told(site)
+    if PAGE in edit:  # in another encoding
+        data = (site.root / PAGE).read_bytes()
+        site.write({PAGE: data.replace("\N{CENT SIGN}".encode(), b"\xa2")})
+    with pytest.raises(Missing) as error:
+        site.found()
+    assert reason in f"{error.value}\n{caplog.text}"
 
 
-def test_a_renamed_section_stops_the_build(site, caplog):
-    site.edit(SNIPPET, "[start:kernel]", "[start:core]")
-    site.edit(SNIPPET, "[end:kernel]", "[end:core]")
-    reason = "there is no section 'kernel'; the sections are: core, demo"
-    assert any(f.path == PAGE and f.line == 20 and reason in f.reason
-               for f in site.found())  # fmt: skip
-    with pytest.raises(Abort):
-        site.build()
-    assert PAGE.removeprefix("docs/") in caplog.text
-    assert reason in caplog.text
+def test_a_section_that_the_machinery_cuts_wrong(site, monkeypatch):
+    def section(snippet: snippets.Snippet, name: str) -> sections.Section:
+        shown = right(snippet, name)
+        return replace(shown, text=shown.text.replace("exp", "log"))
+
+    right = snippets.Snippet.section
+    monkeypatch.setattr(snippets.Snippet, "section", section)
+    assert any("is not the section in its file [FAULT]" in f for f in site.found())
 
 
 def test_files_that_lack_each_other(site):
     site.write({"snippets/part/new.py": "X = 1\n", f"{TESTS}/test_gone.py": TEST})
     (site.root / f"{TESTS}/test_two.py").unlink()
     site.write({f"{TESTS}/test_one.py": "TESTED = True\n"})
-    found = told(site)
+    found = site.found()
     for reason in (
         "snippets/part/new.py:1: no page shows this snippet [FAULT]",
         "snippets/part/new.py:1: no benchmark knows it [WARNING]",
@@ -131,8 +127,7 @@ def test_an_inner_section_is_on_the_page_of_the_outer_one(site):
     marked = f"{line}    # --8<-- [start:inner]\n    X = 1\n    # --8<-- [end:inner]\n"
     site.edit(SNIPPET, line, marked)
     site.record()
-    site.build()
-    assert told(site) == []
+    assert site.found() == []
 
 
 def test_a_record_of_a_snippet_that_is_gone(site):
@@ -141,17 +136,13 @@ def test_a_record_of_a_snippet_that_is_gone(site):
     site.record("Test GPU", "gone", "two")
     (site.root / "snippets/part/gone.py").rename(site.root / SNIPPET)
     assert f"{RECORD}:1: record of part/gone.py, which is no snippet [RECORD]" in (
-        told(site)
+        site.found()
     )
 
 
 def test_two_gpus(site):
     site.record("Other GPU", "two")
-    site.build()
-    assert told(site) == [f"{SNIPPET}:1: not run on Other GPU [WARNING]"]
-    site.edit("mkdocs.yml", "      gpu: test-gpu\n", "")
-    reason = "there are records of other-gpu, test-gpu: set the option gpu to one"
-    assert f"mkdocs.yml:1: {reason} [FAULT]" in told(site)
+    assert site.found() == [f"{SNIPPET}:1: not run on Other GPU [WARNING]"]
 
 
 CHANGES = {
@@ -165,29 +156,17 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_is_unusual_and_sound(site, change):
     site.write({PAGE: change((site.root / PAGE).read_bytes())})
-    site.build()
-    assert told(site) == []
-
-
-def test_sources_that_cannot_be_read(site):
-    data = (site.root / PAGE).read_bytes()
-    line = site.line_of(PAGE, "It doubles")
-    site.write({PAGE: data.replace(b"It doubles", b"\xf6")})
-    with pytest.raises(Missing, match=f"^{PAGE}:{line}: the file is not UTF-8"):
-        site.found()
-    site.edit("mkdocs.yml", "site_name: A", "site_name: [A")
-    with pytest.raises(Missing, match=r"^mkdocs\.yml: "):
-        site.found()
+    assert site.found() == []
 
 
 def test_the_command_prints_faults_and_fails(site, capsys):
-    check = ["check", "--root", str(site.root)]
+    check = ["--root", str(site.root), "check"]
     assert main([*check, "--require", "gpu"]) == 0
     assert capsys.readouterr().out == ""
     site.edit("site/part/page/index.html", "<mn>2</mn>", "<mn>3</mn>")
     assert main(check) == 1
     output = capsys.readouterr()
-    assert output.out.startswith(f"{PAGE}:")
+    assert output.out.startswith(f"{PAGE}:1: the built site is not of its sources: ")
     assert output.out.count("\n") == 1
     assert "1 faults, 0 warnings" in output.err
     shutil.rmtree(site.root / "site")
@@ -198,7 +177,7 @@ def test_the_command_prints_faults_and_fails(site, capsys):
 def test_require_gpu_turns_warnings_into_faults(site, capsys):
     (site.root / RECORD).unlink()
     site.build()
-    check, reason = ["check", "--root", str(site.root)], "no GPU has a record of it"
+    check, reason = ["--root", str(site.root), "check"], "no GPU has a record of it"
     assert main(check) == 0
     assert f"{TWO}:1: warning: {reason}" in capsys.readouterr().out
     assert main([*check, "--require", "gpu"]) == 1

@@ -16,8 +16,21 @@ nav:
       - Notebook: one/late.ipynb
   - Two: [two/other.md]
 """
-SNIPPET = '"""What old does."""\n\n\ndef older(x):\n    return x\n'
+SNIPPET = """\
+'''What old does.'''
+
+# --8<-- [start:kernel]
+def older(x):
+    # --8<-- [start:inner]
+    return x
+    # --8<-- [end:inner]
+# --8<-- [end:kernel]
+# --8<-- [start:checks]
+def check(): ...
+# --8<-- [end:checks]
+"""
 TEST = """from snippets.one import old
+from tests.snippets.one import suite
 
 class TestOld:
     pass
@@ -59,7 +72,8 @@ def test_a_rung_begins_as_a_copy(root):
     assert "snippets/one/brand_new.py" in (root / written[2]).read_text()
     page = (root / written[3]).read_text()
     assert '--8<-- "one/brand_new.py:kernel"' in page
-    assert '--8<-- "one/brand_new.py:launch"' in page
+    assert '    --8<-- "one/brand_new.py:checks"' in page
+    assert "inner" not in page
     assert "```svg\ndiagrams/one/old.svg\n```\n\n## The kernel" in page
     line = "      - Brand new: one/brand-new.md\n"
     added = CONFIG.replace("late.ipynb\n", f"late.ipynb\n{line}")
@@ -83,7 +97,16 @@ def test_nothing_is_written_where_something_is_wrong(root, rung, origin, reason)
     assert {p: p.read_bytes() for p in root.rglob("*") if p.is_file()} == before
 
 
-def test_a_part_without_a_page_has_no_place_in_the_navigation(root):
-    (root / "mkdocs.yml").write_text("nav:\n  - Home: index.md\n")
-    with pytest.raises(NewError, match="nav has no page of one/"):
-        lay_out(root, "one/new", "old")
+def test_a_rung_may_begin_a_part(root):
+    lay_out(root, "fresh/new", "one/old")
+    test = (root / "tests/snippets/fresh/test_new.py").read_text()
+    assert "from snippets.fresh import new" in test
+    assert "from tests.snippets.one import suite" in test
+    mutants = (root / "tests/mutants/fresh/new.py").read_text()
+    assert "snippets/fresh/new.py" in mutants
+    page = (root / "docs/fresh/new.md").read_text()
+    assert '--8<-- "fresh/new.py:kernel"' in page
+    added = "  - Fresh:\n      - New: fresh/new.md\n"
+    assert (root / "mkdocs.yml").read_text() == CONFIG.replace(
+        "  - Two:", f"{added}  - Two:"
+    )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machinery.repository import ROOT
 from verified_docs.evidence import prepared
 
 FILES = {
@@ -22,27 +23,20 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("root")
-    (root / "part").mkdir()
-    (root / "part/own.py").write_text("x = 1")
-    return root
-
-
-@pytest.mark.parametrize("file", FILES)
-def test_the_same_as_alone(root: Path, file: str) -> None:
-    (root / "part/one.py").write_text(FILES[file])
-    alone = subprocess.run(
-        [sys.executable, "part/one.py"], cwd=root, capture_output=True, text=True
-    )
-    found = prepared.run(root, "part/one.py", 60)
+@pytest.mark.parametrize("content", FILES.values(), ids=FILES)
+def test_the_same_as_alone(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "one.py"
+    file.write_text(content)
+    (tmp_path / "own.py").write_text("x = 1")
+    alone = subprocess.run([sys.executable, file], capture_output=True, text=True)
+    found = prepared.run(ROOT, str(file), 60)
     assert (found.returncode, found.stdout) == (alone.returncode, alone.stdout)
     assert found.stderr.split("\n")[-2:] == alone.stderr.split("\n")[-2:]
 
 
-def test_it_may_not_take_too_long(root: Path) -> None:
-    (root / "part/one.py").write_text("while True: pass")
-    assert prepared.run(root, "part/one.py", 1).returncode == -14
-    (root / "part/one.py").write_text("print(1)")
-    assert prepared.run(root, "part/one.py", 60).stdout == "1\n"
+def test_it_may_not_take_too_long(tmp_path: Path) -> None:
+    file = tmp_path / "one.py"
+    file.write_text("while True: pass")
+    assert prepared.run(ROOT, str(file), 1).returncode == -14
+    file.write_text("print(1)")
+    assert prepared.run(ROOT, str(file), 60).stdout == "1\n"

@@ -1,17 +1,21 @@
-"""`make gpu` and the recording plugin, on three snippets and a GPU that is made up."""
+"""`make gpu` and the recording plugin, on two snippets and a GPU that is made up."""
 
+import io
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stderr, redirect_stdout
+from types import ModuleType
 from typing import Any
 
 import pytest
 
 from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
+from verified_docs.__main__ import main
 from verified_docs.evidence.status import Evidence
 
 RECORD = "records/nvidia-h200/verification.json"
@@ -99,8 +103,8 @@ class Tree(Repository):
         self.pytester = pytester
         self.write({"pytest.ini": (ROOT / "pytest.ini").read_text(), **FILES})
         (self.root / "gpu/nvidia-smi").chmod(0o755)
-        for name in ("a", "b", "c"):
-            self.add(name)
+        self.add("a")
+        self.add("b")
 
     def add(self, name: str, part: str = "part") -> None:
         tests = TESTS.format(name=name, part=part.replace("/", "."))
@@ -115,11 +119,16 @@ class Tree(Repository):
         return self.pytester.runpytest_subprocess(*arguments)
 
     def gpu(self, *arguments: str) -> tuple[int, str]:
-        """The exit status and the words of `make gpu`."""
-        command = [sys.executable, "-m", "verified_docs", "gpu", *arguments]
-        run = subprocess.run(command, cwd=self.root, capture_output=True, text=True)
-        assert "Traceback" not in run.stderr, run.stderr
-        return run.returncode, run.stdout + run.stderr
+        """The exit status and the words of `make gpu`, on the GPU of gpu/torch.py."""
+        torch = ModuleType("torch")
+        exec(self.read("gpu/torch.py"), vars(torch))
+        told = io.StringIO()
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(told):
+            patch.setitem(sys.modules, "torch", torch)
+            patch.syspath_prepend(self.root / "gpu")
+            with redirect_stderr(told):
+                status = main(["--root", str(self.root), "gpu", *arguments])
+        return status, told.getvalue()
 
     def record(self, name: str = RECORD) -> dict[str, Any]:
         return json.loads(self.read(name))
@@ -154,7 +163,7 @@ def first_record() -> list[str]:
 
 @pytest.fixture
 def recorded(tree: Tree, first_record: list[str]) -> Tree:
-    """A tree whose three snippets have passed."""
+    """A tree whose two snippets have passed."""
     if not first_record:
         status, told = tree.gpu()
         assert status == 0, told
@@ -230,17 +239,17 @@ def test_what_is_stale_runs_and_all_only_if_asked(recorded):
     assert recorded.seen("deep/d")["state"] == "passed"
     assert recorded.seen("b")["output"] == "now\n"
     assert recorded.seen("a") == before["snippets"]["part/a.py"][KEY]
-    recorded.remove("c")
+    recorded.remove("a")
     status, told = recorded.gpu("--all", "--records", "elsewhere")
-    assert (status, told.count("cases passed")) == (0, 3)
+    assert (status, told.count("cases passed")) == (0, 2)
     (recorded.root / TEST_B).unlink()
     status, told = recorded.gpu()
     assert (status, told.count("part/b.py: not run")) == (1, 1)
     assert recorded.seen("b")["state"] == "passed"
     there = recorded.record("elsewhere/nvidia-h200/verification.json")
-    assert "part/c.py" not in there["snippets"]
+    assert "part/a.py" not in there["snippets"]
     assert len(there["runs"]) == 1
-    assert len(recorded.record()["runs"]) == 2
+    assert len(recorded.record()["runs"]) == 1
 
 
 def test_gpus_and_versions_stand_side_by_side(recorded):
@@ -270,39 +279,45 @@ SKIP = '@pytest.mark.skipif(True, reason="no second GPU")'
 BODY = "def test_elsewhere():\n    "
 LATE = "@pytest.fixture(autouse=True)\ndef late():\n    yield\n    assert 0\n\n"
 # Planted in the tests of a snippet, or in itself: [old, new, what is said to fail].
-IN_TESTS = [
+JUDGED = [
     ("VALUE == 1", "VALUE > case / 8", "test_cases[8]"),
     ("class", f"{LATE}class", "test_shared"),
     (SKIP, "@pytest.mark.xfail", "test_elsewhere"),
     (SKIP, "@pytest.mark.xfail(run=False)", "test_elsewhere"),
     (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.xfail()", "test_elsewhere"),
     (SKIP, "@pytest.mark.skip", "test_elsewhere"),
-    (SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
-    (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.exit()", "pytest ended with status 2"),
-    (f"{SKIP}\n{BODY}pass", f"{BODY}os._exit(0)", "its tests did not run"),
     ("2e-4, 3e-3", "3e-3, 2e-4", "TestMore::test_accuracy"),
     ("2e-4,", "float('nan'),", "TestMore::test_accuracy"),
     ("2e-4,", "-1,", "TestMore::test_accuracy"),
     ("accurate(", RAISES, "NO_ACCURACY says why nothing is measured"),
-]
-IN_SNIPPET = [
     ("print", "VALUE or print", "demo"),
     ("print", "if __name__ == '__main__': 1 / 0 #", "demo"),
+]
+# Those that end the process.
+ENDED = [
+    (SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
+    (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.exit()", "pytest ended with status 2"),
+    (f"{SKIP}\n{BODY}pass", f"{BODY}os._exit(0)", "its tests did not run"),
     ("VALUE", "import no\nVALUE", "pytest ended with status"),
 ]
 
 
+def plant(tree: Tree, faults: list[tuple[str, str, str]]) -> dict[str, str]:
+    """Put each fault into a snippet of its own; what is said to fail, by its name."""
+    said = {}
+    for old, new, failed in faults:
+        name = f"n{len(said)}"
+        tree.add(name)
+        in_snippet = old in SNIPPET
+        tree.edit(f"snippets/part/{name}.py" if in_snippet else
+                  f"tests/snippets/part/test_{name}.py", old, new, -1)  # fmt: skip
+        said[name] = failed
+    return said
+
+
 def test_a_snippet_that_fails_is_recorded_as_failed(tree):
     tree.remove("a")
-    tree.remove("c")
-    said = {}
-    for folder, faults in (("tests/snippets", IN_TESTS), ("snippets", IN_SNIPPET)):
-        for old, new, failed in faults:
-            name = f"n{len(said)}"
-            tree.add(name)
-            prefix = "test_" * (folder != "snippets")
-            tree.edit(f"{folder}/part/{prefix}{name}.py", old, new, -1)
-            said[name] = failed
+    said = plant(tree, [JUDGED[0], *ENDED])
     status, told = tree.gpu()
     assert status == 1
     assert f"1 of {1 + len(said)} snippets that were due passed" in told
@@ -328,7 +343,6 @@ def test_a_snippet_that_fails_is_recorded_as_failed(tree):
 def test_a_run_in_which_nothing_ran_is_no_proof(recorded, file, old, new):
     recorded.edit(file, old, new)
     recorded.remove("a")
-    recorded.remove("c")
     status, told = recorded.gpu("--all")
     assert status == 1
     assert "0 of 1 snippets that were due passed" in told
@@ -346,6 +360,7 @@ def test_what_is_declared_what_does_not_count_and_what_is_not_inherited(
     recorded.edit(TEST_B, "    pass", raises)
     recorded.edit(TEST_B, SKIP, "")
     recorded.edit("tests/snippets/part/suite.py", "1", "all([])")
+    recorded.add("c")
     recorded.edit(TEST_C, "    assert", "    pytest.skip('no')\n    assert")
     status, told = recorded.gpu()
     assert (status, told.count("cases passed")) == (1, 2)
@@ -378,7 +393,7 @@ def test_whatever_is_loaded_is_hashed(tree):
         tree.write({file: f"{before}\n"})
         assert tree.state() == ("stale", [file])
         tree.write({file: before})
-    assert tree.state("c") == tree.state() == ("verified", [])
+    assert tree.state("a") == tree.state() == ("verified", [])
 
 
 @pytest.mark.parametrize(
@@ -481,6 +496,7 @@ def interpreted(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Tree:
 
 
 def test_the_interpreter_records_in_the_cache(interpreted):
+    interpreted.add("c")
     interpreted.write({CACHE: "{cut sho", "tests/snippets/part/only_c.py": ""})
     interpreted.edit(TEST_C, "shared =", "from . import only_c\nshared =")
     interpreted.pytest("tests").assert_outcomes(passed=36, skipped=3)
@@ -498,6 +514,17 @@ def test_the_interpreter_records_in_the_cache(interpreted):
     interpreted.pytest(TEST_A)
     assert interpreted.seen("a", CACHE)["output"] == "now\n"
     assert interpreted.state() == ("interpreter", [])
+
+
+def test_what_counts_as_a_failure(interpreted):
+    said = plant(interpreted, JUDGED)
+    interpreted.pytest("tests")
+    found = {name: interpreted.seen(name, CACHE) for name in said}
+    assert {name: entry["state"] for name, entry in found.items()} == dict.fromkeys(
+        said, "failed"
+    )
+    assert all(failed in found[name]["failed"][0] for name, failed in said.items())
+    assert interpreted.seen("b", CACHE)["state"] == "passed"
 
 
 def test_under_xdist_the_record_is_the_same(interpreted):
@@ -519,7 +546,6 @@ def test_under_xdist_the_record_is_the_same(interpreted):
     [
         [TEST_B, "-k", "cases"],
         [f"{TEST_B}::test_cases"],
-        [f"{TEST_B}::demo"],
         [TEST_B, "-m", "not demo"],
         [TEST_B, "--deselect", f"{TEST_B}::TestMore"],
         [TEST_B, "--maxfail=1", "--lf"],
@@ -532,7 +558,7 @@ def test_a_part_of_the_tests_is_not_recorded(interpreted, selection):
 
 def test_without_make_gpu_a_gpu_records_nothing(tree):
     tree.write({"tests/snippets/part/test_none.py": "def test(): pass\n"})
-    tree.pytest("tests").assert_outcomes(passed=37, skipped=3)
+    tree.pytest("tests").assert_outcomes(passed=25, skipped=2)
     assert not (tree.root / "records").exists()
     assert not (tree.root / ".cache").exists()
 

@@ -1,8 +1,8 @@
 """Records: written whole, read with care, fresh only while the files are the same."""
 
-import multiprocessing
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -181,21 +181,16 @@ def test_a_reader_never_sees_half_a_record(path):
     assert path.read_bytes() == b"{}\n"
 
 
-def add(path: Path, worker: int, repository: Repository) -> None:
-    for number in range(4):
-        name = f"softmax/{worker}_{number}.py"
+def test_whoever_merges_at_the_same_time_loses_nothing(repository, path):
+    """Threads wait for each other at a lock of the file system as processes do."""
+
+    def add(number: int) -> None:
+        name = f"softmax/n{number}.py"
         repository.snippet(name, "")
         records.merge(path, {}, {name: repository.entry(name)}, repository.root)
 
-
-def test_processes_that_merge_lose_nothing(repository, path):
-    context = multiprocessing.get_context("fork")
-    jobs = [(path, number, repository) for number in range(3)]
-    workers = [context.Process(target=add, args=job) for job in jobs]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(12)))
     assert len(records.load(path).snippets) == 13
 
 

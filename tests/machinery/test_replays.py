@@ -178,14 +178,15 @@ def test_ranges_and_signs() -> None:
     )
 
 
-@pytest.fixture(autouse=True)
-def replayed(site: SmallSite) -> None:
-    """A description and a record of a replay on the sound site, not yet built."""
+@pytest.fixture
+def replayed(site: SmallSite) -> SmallSite:
+    """The sound site with a description and a record of a replay."""
     site.write({DESCRIBED: "REPLAY = None\n"})
     files = [layout.snippet_file(ONE), DESCRIBED]
     record = {"format": 1, "snippet": ONE, "runs": [RUN]}
     record["manifest"] = records.hashes(site.root, files)
     site.write({RECORD: json.dumps(record)})
+    return site
 
 
 FENCE = f"```replay\nreplay: {ONE}\n```"
@@ -193,16 +194,15 @@ FENCE = f"```replay\nreplay: {ONE}\n```"
 
 def reasons(site: SmallSite) -> list[str]:
     """What the check says of replays."""
-    return [str(f) for f in site.found() if "replay" in str(f)]
+    return [text for text in site.found() if "replay" in text]
 
 
-def test_a_page_has_the_element_and_the_key_frames(site):
-    html = site.page(FENCE)
-    assert re.search(
-        rf'<verified-replay data-made="[^"]*" src="/{RECORD}" snippet="{ONE}" '
-        'data-run="first" id="replay-part-one" data-search-exclude>',
-        html,
-    )
+def test_a_page_has_the_element_and_the_key_frames(replayed):
+    html = replayed.page(FENCE)
+    assert (
+        f'<verified-replay src="/{RECORD}" snippet="{ONE}" data-run="first" '
+        'id="replay-part-one" data-search-exclude>'
+    ) in html
     assert html.count('<svg class="replay-frame"') == 2
     assert "<p>Load &lt; x.</p>" in html
     assert "Bytes read: C · b = 8." in html
@@ -223,27 +223,24 @@ def test_a_page_has_the_element_and_the_key_frames(site):
         ("a: [", "is not YAML"),
     ],
 )
-def test_a_fence_that_names_nothing(site, fence, reason):
+def test_a_fence_that_names_nothing(replayed, fence, reason):
     with pytest.raises(Exception, match=re.escape(reason)):
-        site.page(f"```replay\n{fence}\n```")
+        replayed.page(f"```replay\n{fence}\n```")
 
 
-def test_the_check_of_replays(site):
-    site.build()
-    assert reasons(site) == [f"{RECORD}:1: no page shows this replay"]
-    site.edit(PAGE, "## The first rung", f"{FENCE}\n\n## The first rung")
-    site.build()
-    assert reasons(site) == []
-    site.edit(layout.snippet_file(ONE), "-m_i", "+m_i")
+def test_the_check_of_replays(replayed):
+    assert reasons(replayed) == [f"{RECORD}:1: no page shows this replay [FAULT]"]
+    replayed.edit(PAGE, "## The first rung", f"{FENCE}\n\n## The first rung")
+    assert reasons(replayed) == []
+    replayed.edit(layout.snippet_file(ONE), "-m_i", "+m_i")
     stale = f"{RECORD}:1: recorded before these changed: {layout.snippet_file(ONE)}; "
-    assert [text for text in reasons(site) if text.startswith(stale)]
-    (site.root / DESCRIBED).unlink()
-    undescribed = f"{RECORD}:1: a replay that nothing in tests/replays describes"
-    assert undescribed in reasons(site)
+    assert [text for text in reasons(replayed) if text.startswith(stale)]
+    (replayed.root / DESCRIBED).unlink()
+    undescribed = "a replay that nothing in tests/replays describes [FAULT]"
+    assert f"{RECORD}:1: {undescribed}" in reasons(replayed)
 
 
-def test_the_check_wants_a_record(site):
-    (site.root / RECORD).unlink()
-    site.build()
+def test_the_check_wants_a_record(replayed):
+    (replayed.root / RECORD).unlink()
     reason = "its replay is not recorded: run `pytest tests/replays`"
-    assert reasons(site) == [f"{DESCRIBED}:1: {reason}"]
+    assert reasons(replayed) == [f"{DESCRIBED}:1: {reason} [FAULT]"]

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import sys
 import sysconfig
 
 from tests.machinery.repository import ROOT
@@ -24,12 +25,22 @@ def test_its_commands_run_one_after_the_other_in_a_fresh_folder(tmp_path):
     shown = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
     assert [c for c in dict.fromkeys(shown) if c in COMMANDS] == list(COMMANDS)
     archive.write(tmp_path / "snippets.zip", ROOT)
-    # pip downloads nothing: it finds what these tests run with, if that is pinned.
-    here = {"PYTHONPATH": sysconfig.get_path("purelib"), "PIP_NO_INDEX": "1"}
+    # To unpack pip takes seconds. It downloads nothing: it finds what these tests run
+    # with, if that is pinned.
+    python = tmp_path / "bin/python3"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@" --without-pip\n')
+    python.chmod(0o755)
+    here = {
+        "PATH": f"{python.parent}:{sysconfig.get_path('scripts')}:{os.environ['PATH']}",
+        "PYTHONPATH": sysconfig.get_path("purelib"),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": "",
+    }
     run = subprocess.run(
         ["sh", "-ec", "\n".join(COMMANDS)],
         cwd=tmp_path,
-        env=os.environ | here | {"PIP_FIND_LINKS": ""},
+        env=os.environ | here,
         capture_output=True,
         text=True,
         timeout=120,

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.machinery.repository import H200, L4, Repository
-from verified_docs import check
 from verified_docs.__main__ import main
 from verified_docs.evidence import table
 
@@ -50,7 +49,7 @@ def test_each_gpu_has_a_column_and_each_fault_a_line(repository, capsys):
     assert found["softmax/three_pass.py"][1:] == [fresh, skipped, "not run"]
     test = "tests/snippets/softmax/test_three_pass.py"
     repository.write({test: "changed"})
-    assert main(["status", "--root", str(repository.root)]) == 0
+    assert main(["--root", str(repository.root), "status"]) == 0
     assert capsys.readouterr().out.split("\n\n")[1].splitlines() == [
         "softmax/online.py: failed on nvidia-l4: test_x",
         f"softmax/three_pass.py: stale on nvidia-h200: {test}",
@@ -60,7 +59,7 @@ def test_each_gpu_has_a_column_and_each_fault_a_line(repository, capsys):
 
 def test_a_record_that_cannot_be_read_is_named(repository, capsys):
     repository.verify(H200).write_text('{"snippets"')
-    assert main(["status", "--root", str(repository.root)]) == 1
+    assert main(["--root", str(repository.root), "status"]) == 1
     assert "nvidia-h200/verification.json: not JSON" in capsys.readouterr().err
 
 
@@ -72,15 +71,9 @@ def test_unknown_arguments_are_refused(capsys):
         main([])
 
 
-def test_check_gets_its_own_arguments(monkeypatch):
-    monkeypatch.setattr(check, "main", lambda arguments: arguments)
-    options = ["--require", "gpu", "--root", "x", "--help"]
-    assert main(["check", *options]) == options
-
-
 @pytest.mark.parametrize(
     ("snippet", "shown"), [("online", "diff or part/page\n"), ("none", "none\n")]
 )
 def test_the_pages_of_a_snippet(repository, capsys, snippet, shown):
-    assert main(["pages", f"softmax/{snippet}.py", "--root", str(repository.root)]) == 0
+    assert main(["--root", str(repository.root), "pages", f"softmax/{snippet}.py"]) == 0
     assert capsys.readouterr().out == shown

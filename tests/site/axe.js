@@ -1,9 +1,21 @@
-// axe-core's violations, of colours or of all else. Each element costs it time, and most
-// are parts of formulas, code and drawings: meanwhile, they are plain text or nothing.
-async (colours) => {
+// axe-core's violations: of the colours of a "light" or a "dark" page, and of all "else".
+// Each element costs it time, and most are parts of formulas, code and drawings: they are
+// plain text or nothing until all that is wanted has been judged.
+async (wanted) => {
   const COLOURS = ["color-contrast", "link-in-text-block"];
   const SEVERAL = 3; // Some it cannot judge, because something lies over them.
-  const grounds = new Map([[null, ""]]);
+  const SCHEMES = { light: "default", dark: "slate" };
+  const SHAPES = ":is(rect, path, line, polyline, polygon, circle, ellipse, use)";
+  const { body } = document;
+  const before = body.dataset.mdColorScheme;
+  const grounds = new Map();
+
+  /** Paint the page in a scheme, as the theme's button does. */
+  function paint(scheme) {
+    body.dataset.mdColorScheme = scheme;
+    grounds.clear();
+    grounds.set(null, "");
+  }
 
   /** All that is painted behind an element. */
   function ground(element) {
@@ -48,21 +60,45 @@ async (colours) => {
     element.replaceChildren(...rest);
     undo.push(() => element.replaceChildren(...parts));
   };
-  const formulas = [...document.querySelectorAll(".katex")];
-  for (const code of document.querySelectorAll("pre > code")) reduce(code, code.textContent);
-  const few = colours ? [...several()] : formulas.slice(0, SEVERAL);
-  for (const formula of formulas) {
-    if (!few.some((one) => formula.contains(one))) reduce(formula, "formula");
+
+  /** What axe finds: its rules of colours on a few elements, or all others. */
+  async function violations(few) {
+    const rules = Object.fromEntries(COLOURS.map((rule) => [rule, { enabled: false }]));
+    const found = await axe.run(
+      { include: few ?? ["html"] },
+      {
+        resultTypes: ["violations"],
+        ...(few ? { runOnly: { type: "rule", values: COLOURS } } : { rules }),
+      },
+    );
+    return found.violations;
   }
-  if (colours) for (const svg of document.querySelectorAll("article svg")) reduce(svg);
-  const rules = Object.fromEntries(COLOURS.map((rule) => [rule, { enabled: false }]));
-  const { violations } = await axe.run(
-    { include: colours ? few : ["html"] },
-    {
-      resultTypes: ["violations"],
-      ...(colours ? { runOnly: { type: "rule", values: COLOURS } } : { rules }),
-    },
-  );
+
+  const formulas = [...document.querySelectorAll(".katex")];
+  const judged = new Map(); // from each scheme to the elements that are judged in it
+  for (const scheme of wanted.filter((each) => each in SCHEMES)) {
+    paint(SCHEMES[scheme]);
+    judged.set(scheme, [...several()]);
+  }
+  paint(before);
+  const kept = new Set([...judged.values()].flat().map((each) => each.closest(".katex")));
+  if (wanted.includes("else")) for (const each of formulas.slice(0, SEVERAL)) kept.add(each);
+  for (const code of document.querySelectorAll("pre > code")) reduce(code, code.textContent);
+  for (const formula of formulas) if (!kept.has(formula)) reduce(formula, "formula");
+  // Of a drawing, what has neither text nor name.
+  const shapes = [...document.querySelectorAll(`article svg ${SHAPES}:not([id], [role])`)];
+  const bare = new Set(shapes.filter((each) => !each.hasChildNodes()));
+  for (const parent of new Set([...bare].map((each) => each.parentElement))) {
+    reduce(parent, ...[...parent.childNodes].filter((each) => !bare.has(each)));
+  }
+  const found = {};
+  if (wanted.includes("else")) found.else = await violations();
+  for (const svg of document.querySelectorAll("article svg")) reduce(svg);
+  for (const [scheme, few] of judged) {
+    paint(SCHEMES[scheme]);
+    found[scheme] = await violations(few);
+  }
   while (undo.length) undo.pop()();
-  return violations;
+  paint(before);
+  return found;
 }

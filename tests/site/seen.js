@@ -53,7 +53,11 @@
     let bottom = -Infinity;
     for (const range of lines(root)) {
       const text = range.toString();
-      scrollBy({ top: range.getBoundingClientRect().y - innerHeight / 2, behavior: "instant" });
+      // Far from what sticks to an edge of the window; each step of a page costs time.
+      const top = range.getBoundingClientRect().y / innerHeight;
+      if (top < 0.25 || top > 0.75) {
+        scrollBy({ top: (top - 0.25) * innerHeight, behavior: "instant" });
+      }
       const first = document.createRange();
       first.setStart(range.startContainer, range.startOffset);
       first.setEnd(range.startContainer, range.startOffset + 1);

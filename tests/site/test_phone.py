@@ -1,28 +1,10 @@
-"""On a phone nothing is cut without a cue, and the table of all files is cards."""
+"""On a phone the table of all files is cards, and a wide one keeps its first column."""
 
 from playwright.sync_api import Page, expect
 
-from tests.site.visit import DESKTOP, PHONE, Visit
+from tests.site.visit import DESKTOP, PHONE
 
-# What scrolls sideways without a shade. The code of a replay follows its line alone.
-BOXES = "article *:not(verified-replay *)"
-BARE = """boxes => [...document.querySelectorAll(boxes)].filter(
-    box => {
-        const { overflowX, backgroundImage } = getComputedStyle(box)
-        return /auto|scroll/.test(overflowX) && box.scrollWidth > box.clientWidth + 1
-            && box.clientWidth > 1 && !backgroundImage.includes("gradient")
-    }
-).map(box => box.outerHTML.slice(0, 200))"""
 WIDE = """table => table.getBoundingClientRect().right > innerWidth"""
-
-
-def test_the_page_fits_and_what_scrolls_has_a_shade(visit: Visit) -> None:
-    visit.page.set_viewport_size(PHONE)
-    width = visit.page.evaluate("document.documentElement.scrollWidth")
-    bare = visit.page.evaluate(BARE, BOXES)
-    visit.page.set_viewport_size(DESKTOP)
-    assert width <= PHONE["width"]
-    assert bare == []
 
 
 def test_every_file_has_a_card(page: Page, address: str) -> None:

@@ -1,28 +1,12 @@
-"""Plots: values for pointer, touch and keyboard, and labels that can be read."""
-
-from itertools import combinations
+"""Plots: values for pointer, touch and keyboard."""
 
 import pytest
 from playwright.sync_api import Locator, Page
 
-from tests.site.visit import DESKTOP, PHONE, Visit, alive
+from tests.site.visit import PHONE, alive
 
 PAGE = "attention/choosing/"
-WIDTHS = (1440, 768, 360)
-SMALLEST = 11  # pixels of a letter's size
 
-# Of each picture, the text, the box and the letters' size of all that is read in it.
-TEXTS = """() => [...document.querySelectorAll("figure.plot > svg, figure.heat")].map(
-    picture => [...picture.querySelectorAll(
-        "text:not(:has(tspan[y])), tspan[y], th, li, td > *"
-    )].filter(text => text.checkVisibility({ visibilityProperty: true })).map(text => {
-        const { left, top, right, bottom } = text.getBoundingClientRect()
-        const scale = text.ownerSVGElement?.getScreenCTM().a ?? 1
-        const size = parseFloat(getComputedStyle(text).fontSize) * scale
-        const frame = picture.getBoundingClientRect()
-        const inside = frame.left - 1 <= left && right <= frame.right + 1
-        return { text: text.textContent, left, top, right, bottom, size, inside }
-    }))"""
 # How often something has moved since a time, as a browser counts it.
 SHIFTS = """start => new Promise(done => {
     new PerformanceObserver(
@@ -100,30 +84,3 @@ def test_a_finger_shows_the_values_of_a_column(page: Page, address: str) -> None
     column.locator("rect").tap()
     assert shown(plot) == [column.get_attribute("aria-label")]
     phone.close()
-
-
-def test_texts_of_pictures_are_large_enough_and_apart(visit: Visit) -> None:
-    if visit.page.locator("figure.plot, figure.heat").count() == 0:
-        pytest.skip("no plot")
-    small, cut, over = [], [], []
-    for width in WIDTHS:
-        visit.page.set_viewport_size(DESKTOP | {"width": width})
-        for picture in visit.page.evaluate(TEXTS):
-            small += [(width, each) for each in picture if each["size"] < SMALLEST]
-            cut += [(width, each) for each in picture if not each["inside"]]
-            over += [
-                (width, one["text"], other["text"])
-                for one, other in combinations(picture, 2)
-                if overlap(one, other)
-            ]
-    visit.page.set_viewport_size(DESKTOP)
-    assert small == []
-    assert cut == []
-    assert over == []
-
-
-def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
-    """Whether two texts do; boxes may by a few pixels, which no letter reaches."""
-    left, top = (max(one[side], other[side]) for side in ("left", "top"))
-    right, bottom = (min(one[side], other[side]) for side in ("right", "bottom"))
-    return right - left > 1 and bottom - top > 5

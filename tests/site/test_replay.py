@@ -58,6 +58,21 @@ WALK = """() => {
     return seen
 }"""
 
+# A replay whose steps are all indented, and its lines whose first letter is cut.
+INDENTED = "start/triton-in-ten-minutes/"
+CUT = """() => [...document.querySelectorAll(".replay-text > div")].filter(line => {
+    const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT)
+    const letter = document.createRange()
+    while (walker.nextNode()) {
+        const at = walker.currentNode.data.search(/\\S/)
+        if (at < 0) continue
+        letter.setStart(walker.currentNode, at)
+        letter.setEnd(walker.currentNode, at + 1)
+        const { left } = line.getBoundingClientRect()
+        return letter.getBoundingClientRect().left < left
+    }
+}).map(line => line.textContent)"""
+
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, address: str) -> Iterator[Page]:
@@ -151,6 +166,15 @@ def test_controls_have_names_and_work(page: Page, record: dict[str, Any]) -> Non
     replay.locator("button[aria-label=Back]:enabled").wait_for()
     assert replay.locator(".replay-say").get_attribute("aria-live") == "off"
     replay.get_by_role("button", name="Pause").click()
+
+
+def test_no_line_is_cut_at_its_left(used: Page, address: str) -> None:
+    used.goto(address + INDENTED)
+    used.locator("verified-replay").scroll_into_view_if_needed()
+    used.wait_for_selector("verified-replay[ready]")
+    assert used.locator(".replay-text[style*='--indent: 4']").count() == 1
+    assert used.evaluate(CUT) == []
+    used.goto("about:blank")
 
 
 def test_what_is_to_be_guessed_is_hidden(page: Page, record: dict[str, Any]) -> None:

@@ -80,14 +80,16 @@ class Visit:
             self.page.locator("label[for^=__palette]:visible").click()
         self.page.wait_for_selector(f"body[data-md-color-scheme={name}]")
 
-    def axe(self, colours: bool = False) -> list[Any]:
-        """What axe-core finds wrong: with colours, or with all else."""
+    def axe(self, *wanted: str) -> dict[str, list[Any]]:
+        """What axe-core finds wrong with colours, "light" or "dark", and all "else"."""
         if not self.page.evaluate("'axe' in window"):
             # Not as an element of the page, which the policy would refuse.
             self.page.evaluate(AXE.read_text(encoding="utf-8"))
-        result = self.page.evaluate(LOOK, colours)
-        return [
-            (violation["id"], node["target"], node["failureSummary"])
-            for violation in result
-            for node in violation["nodes"]
-        ]
+        return {
+            what: [
+                (violation["id"], node["target"], node["failureSummary"])
+                for violation in violations
+                for node in violation["nodes"]
+            ]
+            for what, violations in self.page.evaluate(LOOK, wanted).items()
+        }

@@ -8,8 +8,6 @@ from verified_docs import layout
 from verified_docs.check.site import Finding, Site, Weight
 from verified_docs.code.sections import SnippetError
 from verified_docs.code.snippets import Snippet
-from verified_docs.evidence import records
-from verified_docs.evidence.records import RecordError
 
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
 
@@ -23,8 +21,7 @@ def check(site: Site) -> Iterator[Finding]:
             yield Finding(layout.snippet_file(name), snippet.line, snippet.reason)
         else:
             yield from on_pages(snippet, shown.get(name, set()))
-            if site.readable:
-                yield from recorded(site, snippet)
+            yield from recorded(site, snippet)
             if not (snippet.wrong or re.search(rf"\b{snippet.path.stem}\b", timed)):
                 file = layout.snippet_file(name)
                 yield Finding(file, 1, "no benchmark knows it", Weight.WARNING)
@@ -33,9 +30,7 @@ def check(site: Site) -> Iterator[Finding]:
     for module in sorted((site.root / layout.TESTS).rglob("test_*.py")):
         if (test := site.relative(module)) not in tested_by:
             yield Finding(test, 1, "no snippet has these tests")
-    yield from unreadable(site)
-    if site.readable:
-        yield from measured(site)
+    yield from measured(site)
 
 
 def sections(site: Site) -> dict[str, set[str]]:
@@ -43,7 +38,7 @@ def sections(site: Site) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for page in site.pages:
         for node in page.nodes:
-            if "data-made" in node.attrs and "data-snippet" in node.attrs:
+            if "data-snippet" in node.attrs and site.stamp(node):
                 section = node.attrs.get("data-section", "")
                 found.setdefault(node.attrs["data-snippet"], set()).add(section)
     return found
@@ -90,29 +85,13 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
         yield Finding(path, 1, reason, Weight.WARNING)
 
 
-def unreadable(site: Site) -> Iterator[Finding]:
-    """Every record can be read, and the GPU that the pages quote has one."""
-    quoted = site.extension.getConfig("gpu")
-    try:
-        records.load(site.root / layout.INTERPRETER)
-        folders = {*records.load_all(site.root), *records.load_benchmarks(site.root)}
-    except RecordError as error:
-        path, _, reason = str(error).partition(": ")
-        line = re.search(r"line (\d+) column", reason)
-        path = path.removeprefix(f"{site.root.as_posix()}/")
-        yield Finding(path, int(line[1]) if line else 1, reason)
-        return
-    if len(folders) > 1 and not quoted:
-        known = ", ".join(sorted(folders))
-        reason = f"there are records of {known}: set the option gpu to one"
-        yield Finding("mkdocs.yml", 1, reason)
-    if folders and quoted and quoted not in folders:
+def measured(site: Site) -> Iterator[Finding]:
+    """The quoted GPU has records, of files as they are and snippets that exist."""
+    folders = {*site.evidence.verification, *site.evidence.benchmarks}
+    quoted = site.evidence.quoted
+    if folders and quoted not in folders:
         reason = f"there are no records of the GPU {quoted!r} that the pages quote"
         yield Finding("mkdocs.yml", 1, reason, Weight.RECORD)
-
-
-def measured(site: Site) -> Iterator[Finding]:
-    """Benchmarks of files as they are, and entries of snippets that exist."""
     for benchmarks in site.evidence.benchmarks.values():
         for benchmark in benchmarks.values():
             if changed := benchmark.stale(site.root):

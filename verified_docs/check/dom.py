@@ -1,13 +1,8 @@
 """A small tree of a page, as a browser reads it: Lexbor parses, mistakes and all."""
 
-import re
 from collections.abc import Iterator
-from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
-
-# A number that only keeps the ids of a page apart.
-COUNTED = re.compile(r"\bdiagram-\d+-")
 
 
 class Node:
@@ -60,25 +55,10 @@ class Node:
         """What `textContent` is in a browser: the text the clipboard gets."""
         return "".join(c if isinstance(c, str) else c.text() for c in self.children)
 
-    def shape(self) -> tuple[Any, ...]:
-        """What two nodes share that are the same but for the numbers of their ids."""
-        attrs = (
-            (key, COUNTED.sub("diagram-", value))
-            for key, value in sorted(self.attrs.items())
-            if key != "data-made"
-        )
-        shapes = (c if isinstance(c, str) else c.shape() for c in self.children)
-        return (self.tag, *attrs, *shapes)
-
 
 def parse(html: str) -> Node:
     """The tree of a whole page. What is neither element nor text has the tag "!"."""
     return _node(LexborHTMLParser(html).root)
-
-
-def fragment(html: str) -> Node:
-    """The one element that the HTML of a part of a page holds."""
-    return _node(LexborHTMLParser(html, is_fragment=True).root)
 
 
 def _node(element: LexborNode | None, parent: Node | None = None) -> Node:

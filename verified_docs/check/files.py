@@ -1,59 +1,45 @@
-"""Every file of the site: where it comes from, and whether it is still that."""
+"""Every file of the built site is, byte for byte, what its sources make now."""
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
-from zipfile import BadZipFile, ZipFile
 
-from verified_docs.check.site import Finding, Page, Site
-from verified_docs.pages.inputs import digest
+from verified_docs.check.site import Finding, Site, short
+from verified_docs.pages.made import unmarked
 
-# What MkDocs and its plugins make, beside the pages.
-BUILT = ("404.html", "search/search_index.json", "sitemap.xml", "sitemap.xml.gz")
-ARCHIVE = "snippets.zip"
+DATED = ("sitemap.xml", "sitemap.xml.gz")  # The day of the build is in them.
+AROUND = 25  # characters
 
 
-def check(site: Site) -> Iterator[Finding]:
-    """Faults of pages that are old, missing or of no source, and of all other files."""
-    built = {page.file: page for page in site.pages}
-    for target, source in site.sources.items():
-        if target not in built:
-            reason = "the built site lacks this page; run `make site`"
-            yield Finding(source.path, 1, reason)
-        elif stamp(built[target]) != digest(source.markdown):
-            reason = "the built page is not of this text; run `make site`"
-            yield Finding(source.path, 1, reason)
-    folders = [site.docs, *map(Path, site.config.theme.dirs)]
-    for path in sorted(site.built.rglob("*")):
-        name = path.relative_to(site.built).as_posix()
-        if path.is_dir() or path in site.sources or name in BUILT:
-            continue
-        if name == ARCHIVE:
-            yield from archive(site, path)
-        elif not any(same(path, folder / name) for folder in folders):
-            reason = "it is of neither docs nor the theme nor the build"
-            yield Finding(site.relative(path), 1, reason)
+def check(site: Site, built: Path) -> Iterator[Finding]:
+    """Files of the built site that differ, are lacking, or come from nowhere."""
+    pages = {page.file: page.source for page in site.pages}
+    made, there = (
+        {path.relative_to(folder).as_posix() for path in folder.rglob("*.*")}
+        for folder in (site.made, built)
+    )
+    for name in sorted(made | there):
+        source = pages.get(site.made / name)
+        path = source.path if source else f"{built.name}/{name}"
+        if name not in there:
+            yield Finding(path, 1, "the built site lacks it; run `make site`")
+        elif name not in made:
+            yield Finding(path, 1, "it is of neither docs nor the theme nor the build")
+        elif name not in DATED and (what := differs(site, built, name)):
+            yield Finding(path, 1, f"the built site is not of its sources: {what}")
 
 
-def stamp(page: Page) -> str:
-    """The hash at the end of a page."""
-    nodes = page.article.walk() if page.article else ()
-    return next((n.attrs["data-source"] for n in nodes if "data-source" in n.attrs), "")
-
-
-def same(one: Path, other: Path) -> bool:
-    """Whether both files are there and have the same bytes."""
-    return other.is_file() and one.read_bytes() == other.read_bytes()
-
-
-def archive(site: Site, path: Path) -> Iterator[Finding]:
-    """The zip holds the snippets and the licence as they are."""
-    wanted = {f"snippets/{name}" for name in site.snippets} | {"LICENSE"}
-    try:
-        with ZipFile(path) as file:
-            found = {name: file.read(name) for name in file.namelist()}
-    except BadZipFile:
-        found = {}
-    old = [n for n in wanted if found.get(n) != (site.root / n).read_bytes()]
-    if old or wanted != found.keys():
-        reason = f"its files are not those of now: {', '.join(sorted(old))}"
-        yield Finding(site.relative(path), 1, reason)
+def differs(site: Site, built: Path, name: str) -> str:
+    """Where a file differs first, or ""."""
+    now, was = (site.made / name).read_bytes(), (built / name).read_bytes()
+    if name.endswith(".html"):
+        now = unmarked(now.decode(), site.mark).encode()
+    if now == was:
+        return ""
+    pairs = enumerate(zip_longest(now, was))
+    start = max(next(n for n, (one, other) in pairs if one != other) - AROUND, 0)
+    has, wants = (
+        short(each[start : start + 3 * AROUND].decode(errors="replace"))
+        for each in (was, now)
+    )
+    return f"{name} has {has}, not {wants}; run `make site`"

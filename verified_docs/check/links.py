@@ -54,11 +54,11 @@ def fault(site: Site, page: Page, url: str, ids: dict[Path, set[str]]) -> str:
         # MkDocs writes 404.html with absolute addresses: it is served anywhere.
         if page.source is not None or not path.startswith(site.prefix):
             return "breaks below a sub-path"
-        target = site.built / path.removeprefix(site.prefix)
+        target = site.made / path.removeprefix(site.prefix)
     else:
         target = page.file.parent / path if path else page.file
     target = Path(posixpath.normpath(target.as_posix()))
-    if not target.is_relative_to(site.built):
+    if not target.is_relative_to(site.made):
         return "leaves the site"
     if target.is_dir():
         if path and not path.endswith(("/", ".", "..")):

@@ -1,24 +1,18 @@
-"""What may stand in an article: a few elements, and what the machinery makes again.
+"""What may stand in an article: a few elements, and what the machinery made.
 
 Whatever holds code, a figure or a state of verification is made by the extension, and
-carries in `data-made` what it was made from. Here it is made once more, from the files
-and records of now, and compared. Everything else comes from a short list of elements,
+is marked, see pages/made.py. Everything else comes from a short list of elements,
 attributes and classes.
 """
 
 import ast
-import json
 import re
 import textwrap
 from collections.abc import Iterator
-from html import unescape
-from itertools import zip_longest
 
 from verified_docs.check import commands
-from verified_docs.check.dom import Node, fragment
+from verified_docs.check.dom import Node
 from verified_docs.check.site import Finding, Page, Site, Weight, short
-from verified_docs.pages import inputs
-from verified_docs.pages.math import TexError
 
 NOTES = (
     "abstract|bug|danger|example|failure|info|note|question|quote|success|tip|warning"
@@ -48,7 +42,6 @@ CLASSES = re.compile(
 # Of a formula, so that a browser knows its height; of a cell, its column's side.
 STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
 BLOCKS = re.compile("blockquote|dd|div|dt|h[1-4]|li|p|summary|td|th")
-TAG = re.compile(r"<[^>]*>")
 NAME = re.compile(r"[\w\\.,()\[\] ]+")
 TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
 
@@ -56,22 +49,18 @@ TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
 def check(site: Site) -> Iterator[Finding]:
     """Faults in the articles of all pages."""
     for page in site.pages:
-        if page.article is not None:
+        if page.source and page.article:
             yield from visit(site, page, page.article)
+            ends = [n.parent for n in page.nodes if site.stamp(n) == ("end", "")]
+            if ends != [page.article]:
+                yield page.fault("it does not end in the article in which it begins")
 
 
 def visit(site: Site, page: Page, node: Node) -> Iterator[Finding]:
     """A node of an article and those below it; below a fault no more are told."""
-    if "data-made" in node.attrs:
-        yield from made(site, page, node)
+    if stamp := site.stamp(node):
+        yield from made(site, page, node, *stamp)
         return
-    if node.named(".katex"):
-        yield from formula(site, page, node)
-        return
-    if node.named(".cell-output") and page.source and page.source.file.suffix != ".md":
-        return  # What a cell of a notebook gave when the site was built.
-    if "data-source" in node.attrs and not node.children:
-        return  # The hash of the page, see files.py.
     if wrong := foreign(node):
         yield page.fault(f"{wrong} is nothing that a page may hold", node.text())
         return
@@ -94,27 +83,16 @@ def foreign(node: Node) -> str:
             return f"the class {name!r} of <{node.tag}>"
     if node.tag == "input" and node.attrs.get("type") != "radio":
         return "<input>"
-    if node.named(".math") and not any(node.find(".katex")):
-        return "a formula that KaTeX did not make"
     return ""
 
 
-def made(site: Site, page: Page, node: Node) -> Iterator[Finding]:
-    """An element that the machinery made is what it makes now."""
-    stamp, shown = node.attrs["data-made"], node.text()
-    text = stamp
-    try:
-        kind, text, *options = json.loads(stamp)
-        text = text or "".join(options[0].values())
-        site.extension.site.base = "../" * depth(site, page) or "./"
-        wanted = fragment(inputs.again(site.extension.site, stamp))
-    except Exception as error:
-        yield page.fault(f"{short(stamp)} can no longer be made: {error}", text)
-        return
-    what = f"{kind} {short(text)}" if text else kind
-    if node.shape() != wanted.shape():
-        now = differs(shown, wanted.text())
-        yield page.fault(f"{what} is not what its files say now: {now}", text)
+def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[Finding]:
+    """An element that the machinery made shows its file, and a record of now."""
+    what = f"{kind} {short(text)}"
+    if kind == "tex":
+        for match in TYPEWRITER.finditer(text):
+            if not NAME.fullmatch(match[1] or ""):
+                yield page.fault(f"code in a formula: {short(match[0])}", match[0])
     if kind == "python" and code(node) != extract(site, text):
         yield page.fault(f"{what} is not the section in its file", text)
     if kind == "console":
@@ -122,29 +100,15 @@ def made(site: Site, page: Page, node: Node) -> Iterator[Finding]:
             yield page.fault(reason, line)
     if any(node.find(".unmeasured", ".no-record")):
         yield page.fault(f"{what} is not yet measured", text, Weight.RECORD)
-    elif kind in ("measured", "output") and "(stale" in shown:
+    elif kind in ("measured", "output") and "(stale" in node.text():
         yield page.fault(f"{what} is stale", text, Weight.RECORD)
     elif node.attrs.get("data-record") == "interpreter":
         yield page.fault(f"{what} is that of the interpreter", text, Weight.RECORD)
 
 
-def depth(site: Site, page: Page) -> int:
-    """How many folders below the root of the site the page lies."""
-    return len(page.file.relative_to(site.built).parts) - 1
-
-
 def code(node: Node) -> str:
     """The preformatted text of a block."""
     return "".join(pre.text() for pre in node.find("pre"))
-
-
-def differs(shown: str, wanted: str) -> str:
-    """The first line in which two texts differ."""
-    pairs = zip_longest(shown.split("\n"), wanted.split("\n"), fillvalue="")
-    for mine, theirs in pairs:
-        if mine != theirs:
-            return f"it has {short(mine)}, not {short(theirs)}"
-    return "its markup is another"
 
 
 def extract(site: Site, include: str) -> str:
@@ -163,28 +127,6 @@ def extract(site: Site, include: str) -> str:
             kept.append(line if line.strip() else "")
             marked = False
     return textwrap.dedent("\n".join(kept)).strip("\n") + "\n"
-
-
-def formula(site: Site, page: Page, node: Node) -> Iterator[Finding]:
-    """A formula is what KaTeX makes of its TeX, and holds no code."""
-    tex = next((n.text() for n in node.find("annotation")), "")
-    display = any(n.named(".katex-display") for n in node.ancestors())
-    try:
-        html = site.extension.tex.render(tex, display)
-    except TexError:
-        html = ""
-    nodes = list(node.walk())
-    same = (
-        node.text() == unescape(TAG.sub("", html))
-        and [n.tag for n in nodes] == re.findall(r"<(\w+)", html)[display:]
-        and [n.attrs["style"] for n in nodes if "style" in n.attrs]
-        == re.findall(r'\bstyle="([^"]*)"', html)
-    )
-    if not same:
-        yield page.fault(f"KaTeX makes something else of {short(tex)}", tex)
-    for match in TYPEWRITER.finditer(tex):
-        if not NAME.fullmatch(match[1] or ""):
-            yield page.fault(f"code in a formula: {short(match[0])}", match[0])
 
 
 def inline(page: Page, node: Node) -> Iterator[Finding]:

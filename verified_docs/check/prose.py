@@ -60,7 +60,7 @@ def check(site: Site) -> Iterator[Finding]:
     """Faults in the texts of all pages and diagrams."""
     for page in site.pages:
         if page.article is not None:
-            for text in texts(page.article):
+            for text in texts(site, page.article):
                 yield from faults(page, text)
             for node in page.article.find("annotation"):
                 for match in MEASUREMENT.finditer(spoken(node.text())):
@@ -100,7 +100,7 @@ def invisible(character: str) -> bool:
     return kind in ("Cf", "Co", "Cn") and character != JOINER
 
 
-def texts(root: Node) -> Iterator[str]:
+def texts(site: Site, root: Node) -> Iterator[str]:
     """The text in reading order, block by block, and what attributes say.
 
     Formulas and what the machinery made leave a gap.
@@ -113,8 +113,7 @@ def texts(root: Node) -> Iterator[str]:
         parts.clear()
 
     def visit(node: Node) -> Iterator[str]:
-        silent = node.named("code", ".katex", ".cell-output")
-        if silent or "data-made" in node.attrs:
+        if node.tag == "code" or site.stamp(node):
             parts.append(GAP)
             return
         if said := node.attrs.get("title"):

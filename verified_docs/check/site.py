@@ -1,28 +1,26 @@
 """What the check reads: the sources of the site, and the pages built from them."""
 
 import functools
+import json
+import secrets
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-from markdown import Markdown
+from mkdocs.commands.build import build as mkdocs_build
 from mkdocs.config import load_config
 from mkdocs.config.defaults import MkDocsConfig
-from mkdocs.exceptions import ConfigurationError
+from mkdocs.exceptions import MkDocsException
 from mkdocs.structure.files import File
-from mkdocs.utils.meta import get_data
 
 from verified_docs import layout
 from verified_docs.check.dom import Node, parse
-from verified_docs.code import snippets
+from verified_docs.code import archive, snippets
 from verified_docs.code.sections import SnippetError
-from verified_docs.evidence.records import RecordError
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import notebook, sources
-from verified_docs.pages.markdown import VerifiedDocs
-from verified_docs.pages.sources import SourceError
+from verified_docs.pages import policy, sources
+from verified_docs.pages.hooks import EXTENSION
 
 SHORT = 70
 
@@ -60,13 +58,10 @@ def short(text: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """The file of a page: its text, and what MkDocs takes off its top."""
+    """The file of a page and its text."""
 
-    file: Path
     path: str
     text: str
-    markdown: str
-    meta: dict[str, Any]
 
     def line_of(self, text: str) -> int:
         """The first line that has the first line of the text, else 1."""
@@ -110,83 +105,50 @@ class Page:
 
 
 class Site:
-    """The sources under `root` and the site built from them in `built`.
+    """The sources under `root`, and the site that they make now, in `made`.
 
-    Raises Missing where they cannot be read.
+    Raises Missing where they make none.
     """
 
-    def __init__(self, root: Path, built: Path) -> None:
+    def __init__(self, root: Path, made: Path) -> None:
         self.root = root
-        self.built = built
-        self.config = configuration(root)
+        self.made = made
+        self.mark = secrets.token_hex()
+        self.config = build(root, made, self.mark)
         self.docs = Path(self.config.docs_dir)
-        if not (built / "index.html").is_file():
-            raise Missing(
-                f"{self.relative(built)}: no built site; run `make site` first"
-            )
         self.sources = {
-            self.target(path): self.source(path)
+            self.target(path): Source(self.relative(path), sources.read(path))
             for suffix in ("md", "ipynb")
             for path in sorted(self.docs.rglob(f"*.{suffix}"))
-            if ".ipynb_checkpoints" not in path.parts
         }
         self.pages = [
-            Page(path, self.relative(path), self.sources.get(path), parse(read(path)))
-            for path in sorted(built.rglob("*.html"))
+            Page(
+                path,
+                f"site/{path.relative_to(made)}",
+                self.sources.get(path),
+                parse(read(path)),
+            )
+            for path in sorted(made.rglob("*.html"))
         ]
-
-    def source(self, path: Path) -> Source:
-        """A file of a page, read. Raises Missing."""
-        try:
-            text = page = sources.read(path)
-            if path.suffix == ".ipynb":
-                page = notebook.compose(path, self.root)
-        except SourceError as error:
-            raise Missing(str(error).replace(str(path), self.relative(path))) from None
-        except ValueError:
-            page = ""  # A cell is not its section: the page in `built` is another one.
-        return Source(path, self.relative(path), text, *get_data(page))
 
     def target(self, path: Path) -> Path:
         """The HTML file that MkDocs makes of a page of `docs`."""
         name = path.relative_to(self.docs).with_suffix(".md").as_posix()
         urls = self.config.use_directory_urls
-        return self.built / File(name, str(self.docs), "", urls).dest_uri
+        return self.made / File(name, str(self.docs), "", urls).dest_uri
+
+    def stamp(self, node: Node) -> tuple[str, str] | None:
+        """What the machinery made a node from: its kind, and the text or options."""
+        made = node.attrs.get("data-made", "")
+        if self.mark not in made:
+            return None
+        _, kind, text, *options = json.loads(made)
+        return kind, text or "".join(options[0].values() if options else ())
 
     @functools.cached_property
-    def markdown(self) -> Markdown:
-        """The Markdown that the pages are made with."""
-        return Markdown(
-            extensions=self.config.markdown_extensions,
-            extension_configs=self.config.mdx_configs,
-        )
-
-    @functools.cached_property
-    def extension(self) -> VerifiedDocs:
-        """What makes everything on the pages that an author may not type. Raises
-        Missing where the configuration leaves it out."""
-        for extension in self.markdown.registeredExtensions:
-            if isinstance(extension, VerifiedDocs):
-                return extension
-        raise Missing(
-            "mkdocs.yml: verified_docs.pages.markdown is not among its extensions"
-        )
-
-    @property
     def evidence(self) -> Evidence:
         """What the repository knows of its snippets."""
-        return self.extension.site.evidence
-
-    @functools.cached_property
-    def readable(self) -> bool:
-        """Whether every record can be read."""
-        try:
-            evidence = self.evidence
-            _ = evidence.verification, evidence.benchmarks
-            _ = evidence.quoted
-        except RecordError:
-            return False
-        return True
+        return Evidence(self.root, self.config.mdx_configs[EXTENSION].get("gpu", ""))
 
     @functools.cached_property
     def snippets(self) -> dict[str, snippets.Snippet | SnippetError]:
@@ -205,21 +167,25 @@ class Site:
         return urlsplit(self.config.site_url or "").path.rstrip("/") + "/"
 
     def relative(self, path: Path) -> str:
-        """The path as findings print it: relative to the root where it is below."""
-        return (
-            path.relative_to(self.root) if path.is_relative_to(self.root) else path
-        ).as_posix()
+        """The path as findings print it: relative to the root."""
+        return path.relative_to(self.root).as_posix()
 
 
-def configuration(root: Path) -> MkDocsConfig:
-    """What MkDocs itself makes of mkdocs.yml. Raises Missing."""
-    path = root / "mkdocs.yml"
-    if not path.is_file():
-        raise Missing(f"{path}: there is no such file")
+def build(root: Path, folder: Path, mark: str) -> MkDocsConfig:
+    """Build the site into a folder, whatever the machinery made marked.
+
+    Returns its configuration. Raises Missing where that cannot be done.
+    """
     try:
-        return load_config(str(path))
-    except ConfigurationError as error:
-        raise Missing(f"mkdocs.yml: {error}") from None
+        path = str(root / "mkdocs.yml")
+        config = load_config(path, strict=True, site_dir=str(folder))
+        config.mdx_configs.setdefault(EXTENSION, {})["mark"] = mark
+        mkdocs_build(config)
+    except (MkDocsException, ValueError) as error:
+        raise Missing(f"the site cannot be built: {error}") from None
+    policy.apply(folder)
+    archive.write(folder / "snippets.zip", root)
+    return config
 
 
 def read(path: Path) -> str:

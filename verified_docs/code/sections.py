@@ -94,12 +94,13 @@ def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
     whole = _show("", (0, len(lines) + 1), lines, markers, statements)
     if not whole.text.strip():
         raise Refused(1, "the file is empty")
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     sections = {}
     for name, span in spans.items():
         shown = _show(name, span, lines, markers, statements)
         if not shown.text.strip():
             raise Refused(span[0], f"section {name!r} is empty")
-        sections[name] = replace(shown, cut=_cut(tree, span))
+        sections[name] = replace(shown, cut=_cut(functions, span))
     for marker in markers:
         inside = any(first < marker.line < last for first, last in spans.values())
         if marker.kind == "line" and not inside:
@@ -205,15 +206,13 @@ def _bound(node: ast.stmt) -> list[str]:
     return []
 
 
-def _cut(tree: ast.Module, span: tuple[int, int]) -> str:
+def _cut(functions: list[ast.FunctionDef], span: tuple[int, int]) -> str:
     """The function of which a section shows some lines and not others."""
     cut = ""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
-            inside = [span[0] < line < span[1] for line in lines]
-            if any(inside) and not all(inside):
-                cut = node.name
+    for node in functions:
+        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        if 0 < sum(span[0] < line < span[1] for line in lines) < len(lines):
+            cut = node.name
     return cut
 
 

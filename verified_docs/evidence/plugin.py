@@ -68,20 +68,13 @@ def checked() -> None:
 def record_accuracy(dtype: str, error: float, bound: float) -> None:
     """Keep an error that the running test measured, and the bound it was held to.
 
-    Of each dtype, the largest error of a test is kept. Raises AssertionError for an
-    error that is not from 0 to the bound.
+    Raises AssertionError for an error that is not from 0 to the bound.
     """
     if not 0 <= error <= bound < float("inf"):
         raise AssertionError(f"the error {error} is not in 0 to {bound}")
     checked()
-    if _item is None:
-        return
-    for index, (name, value) in enumerate(_item.user_properties):
-        if name == "accuracy" and isinstance(value, tuple) and value[0] == dtype:
-            if error > value[1]:
-                _item.user_properties[index] = (name, (dtype, error, bound))
-            return
-    _item.user_properties.append(("accuracy", (dtype, error, bound)))
+    if _item:
+        _item.user_properties.append(("accuracy", (dtype, error, bound)))
 
 
 # What is collected: the mirrored modules, each with its demo.
@@ -197,6 +190,11 @@ class Seen:
     errors: dict[str, records.Error] = field(default_factory=dict)
     told: dict[str, str] = field(default_factory=dict)
 
+    def measured(self, case: str, dtype: str, error: float, bound: float) -> None:
+        """Keep the largest error of a dtype."""
+        if dtype not in self.errors or error > self.errors[dtype].error:
+            self.errors[dtype] = records.Error(error, bound, case)
+
 
 class Recorder:
     """Follows the reports, and writes what they come to when the session ends."""
@@ -224,7 +222,7 @@ class Recorder:
             seen.done.add(case)
             for name, value in report.user_properties:
                 if name == "accuracy" and isinstance(value, tuple | list):
-                    _keep_largest(seen.errors, case, *value)
+                    seen.measured(case, *value)
                 else:
                     seen.told[name] = str(value)
 
@@ -280,17 +278,6 @@ def _entry(run: str, seen: Seen, hashes: records.Manifest) -> records.Entry:
         output=seen.told.get("output", ""),
         manifest=hashes,
     )
-
-
-def _keep_largest(
-    errors: dict[str, records.Error],
-    case: str,
-    dtype: str,
-    error: float,
-    bound: float,
-) -> None:
-    if dtype not in errors or error > errors[dtype].error:
-        errors[dtype] = records.Error(error, bound, case)
 
 
 def _reason(report: pytest.TestReport) -> str:

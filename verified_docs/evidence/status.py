@@ -77,6 +77,7 @@ class Evidence:
     root: Path
     gpu: str = ""
     _status: dict[str, Status] = field(default_factory=dict, repr=False)
+    _stale: dict[str, list[str]] = field(default_factory=dict, repr=False)
 
     @functools.cached_property
     def verification(self) -> dict[str, Verification]:
@@ -110,9 +111,16 @@ class Evidence:
         """The named benchmark of the quoted GPU."""
         return self.benchmarks.get(self.quoted, {}).get(name)
 
+    def stale(self, name: str) -> list[str]:
+        """The files that changed since the named benchmark ran, if it has."""
+        if name not in self._stale:
+            benchmark = self.benchmark(name)
+            self._stale[name] = benchmark.stale(self.root) if benchmark else []
+        return self._stale[name]
+
     def quote(self, name: str) -> Run | None:
         """The latest run of a snippet on the quoted GPU."""
-        runs = [run for run in self.runs(name) if run.folder == self.quoted]
+        runs = [run for run in self.status(name).runs if run.folder == self.quoted]
         return max(runs, key=lambda run: run.entry.run, default=None)
 
     def gpu_name(self, folder: str) -> str:
@@ -130,13 +138,12 @@ class Evidence:
             self._status[name] = self._judge(snippets.load(self.root, name))
         return self._status[name]
 
-    def runs(self, name: str) -> list[Run]:
-        """What each GPU showed of a snippet, with each of its versions."""
-        found = self.verification.items()
-        return [run for folder, each in found for run in self._runs(folder, each, name)]
-
     def _judge(self, snippet: snippets.Snippet) -> Status:
-        runs = self.runs(snippet.name)
+        runs = [
+            run
+            for folder, found in self.verification.items()
+            for run in self._runs(folder, found, snippet.name)
+        ]
         untried = self.verification.keys() - {run.folder for run in runs}
         here = self._runs("interpreter", self.interpreter, snippet.name)
         local = here[0] if here else None

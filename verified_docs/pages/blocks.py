@@ -170,7 +170,7 @@ def shift(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The roofline of the named roofs, with a kernel that the reader moves on it."""
-    record = site.evidence.benchmark("softmax")
+    record = site.evidence.benchmark(options["record"])
     ceilings = record.data["ceilings"] if record else {}
     measured = {key: ceilings.get(key) for key in ("copy", "matmul")}
     roofs = {key: options[key] for key in ("bandwidth", "fp32", "bf16")}
@@ -209,17 +209,13 @@ def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Every snippet, with what was and what was not tried on which GPU."""
-    names = layout.names(site.evidence.root)
-    statuses = [site.evidence.status(name) for name in names]
-    return badges.table(statuses, site.base, site.published)
+    return badges.table(site.statuses(), site.base, site.published)
 
 
 def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
     """What stands behind the site, in figures."""
-    root = site.evidence.root
-    statuses = [site.evidence.status(name) for name in layout.names(root)]
-    verdicts = json.loads((root / layout.VERDICTS).read_text(encoding="utf-8"))
-    return badges.proof(statuses, verdicts)
+    verdicts = (site.evidence.root / layout.VERDICTS).read_text(encoding="utf-8")
+    return badges.proof(site.statuses(), json.loads(verdicts))
 
 
 def map_of_rungs(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -261,7 +257,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "svg": (svg, ()),
     "replay": (replay, ()),
     "shift": (shift, ()),
-    "roofline": (roofline, ("bandwidth", "fp32", "bf16", "source")),
+    "roofline": (roofline, ("record", "bandwidth", "fp32", "bf16", "source")),
     "plot": (plot, ()),
     "heatmap": (heatmap, ()),
     "timeline": (spans, ()),

@@ -160,8 +160,7 @@ def maybe_newer(evidence: Evidence, name: str) -> Iterator[None]:
     try:
         yield
     except Absent:
-        benchmark = evidence.benchmark(name)
-        if benchmark is None or not benchmark.stale(evidence.root):
+        if not evidence.stale(name):
             raise
         raise NotYet from None
 
@@ -310,10 +309,7 @@ def known_kernel(
 
 def stale(evidence: Evidence, name: str, kernel: str) -> bool:
     """Whether the measured kernel is a file that has changed since."""
-    benchmark = evidence.benchmark(name)
-    return benchmark is not None and f"snippets/{kernel}" in benchmark.stale(
-        evidence.root
-    )
+    return layout.snippet_file(kernel) in evidence.stale(name)
 
 
 def _text(value: Any) -> str:

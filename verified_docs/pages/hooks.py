@@ -1,4 +1,4 @@
-"""MkDocs hooks: the Markdown of notebooks, and what `make serve` builds again."""
+"""MkDocs hooks: evidence, the Markdown of notebooks, what `make serve` makes anew."""
 
 from pathlib import Path
 
@@ -7,7 +7,17 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import Files
 from mkdocs.structure.pages import Page
 
+from verified_docs.evidence.status import Evidence
 from verified_docs.pages import notebook
+
+EXTENSION = "verified_docs.pages.markdown"
+
+
+def on_pre_build(*, config: MkDocsConfig) -> None:
+    """MkDocs event: what is known of the snippets is read once for all pages."""
+    options = config.mdx_configs[EXTENSION]
+    root = Path(config.config_file_path).parent
+    options["evidence"] = Evidence(root, options.get("gpu", ""))
 
 
 def on_page_read_source(*, page: Page, config: MkDocsConfig) -> str | None:

@@ -22,37 +22,27 @@ class LadderError(ValueError):
 def render(docs: Path, nav: Sequence[Mapping[str, Any]], base: str = "") -> str:
     """One numbered list for each part of the navigation that has rungs.
 
-    Args:
-        docs: the folder of pages.
-        nav: the navigation as mkdocs.yml has it: part, then title, then page.
-        base: the way to the root of the site.
-
-    Raises:
-        LadderError: `after` names no rung.
+    `base` is the way to the root of the site. Raises LadderError where `after` names
+    no rung.
     """
-    facts = {
-        page: front
-        for pages in parts(nav).values()
-        for page in pages
-        if "idea" in (front := front_matter(docs / page))
-    }
+    facts: dict[str, Mapping[str, Any]] = {}
     places: dict[str, tuple[str, int]] = {}  # the part, and the number there
     for part, pages in parts(nav).items():
-        rungs = [page for page in pages if page in facts]
+        fronts = {page: front_matter(docs / page) for page in pages}
+        rungs = {page: front for page, front in fronts.items() if "idea" in front}
+        facts |= rungs
         places |= {page: (part, n) for n, page in enumerate(rungs, 1)}
-    shown = []
+    shown = ""
     for part, pages in parts(nav).items():
-        items = [
+        items = "".join(
             _rung(base + page, title, facts[page], places)
             for page, title in pages.items()
             if page in facts
-        ]
+        )
         if items:
-            shown.append(
-                f'<div><p class="ladder-part">{escape(part)}</p>'
-                f"<ol>{''.join(items)}</ol></div>"
-            )
-    return f'<div class="ladder">{"".join(shown)}</div>'
+            head = f'<p class="ladder-part">{escape(part)}</p>'
+            shown += f"<div>{head}<ol>{items}</ol></div>"
+    return f'<div class="ladder">{shown}</div>'
 
 
 def front_matter(path: Path) -> dict[str, Any]:

@@ -18,8 +18,9 @@ from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import inputs
+from verified_docs.pages import badges, blocks, figures
 from verified_docs.pages.errors import PageError
+from verified_docs.pages.made import END, marked
 from verified_docs.pages.math import Tex, TexTreeprocessor
 from verified_docs.pages.opening import Opening
 from verified_docs.pages.plots import Style
@@ -40,6 +41,8 @@ class VerifiedDocs(Extension):
         self.config = {
             "root": [".", "the repository; everything else has its place below it"],
             "gpu": ["", "the folder in records/ whose figures the prose quotes"],
+            "evidence": ["", "all of it, where a build reads it once for all pages"],
+            "mark": ["", "the secret word of the check, see made.py"],
             "published": ["", "the commit whose run publishes the site"],
             "repository": ["", "where it is public, for example on GitHub"],
             "nav": [[], "the navigation: parts, each of titles and pages"],
@@ -54,7 +57,7 @@ class VerifiedDocs(Extension):
         """Register everything. Raises ValueError for options that contradict."""
         root = Path(os.fspath(self.getConfig("root")))
         macros, identifiers = tensors(self.getConfig("tensors"))
-        evidence = Evidence(root, self.getConfig("gpu"))
+        evidence = self.getConfig("evidence") or Evidence(root, self.getConfig("gpu"))
         plots = {"kernels": {}, "axes": {}} | self.getConfig("plots")
         self.site = Site(
             evidence,
@@ -63,6 +66,7 @@ class VerifiedDocs(Extension):
             self.getConfig("nav"),
             self.getConfig("repository"),
             Style(**plots),
+            self.getConfig("mark"),
         )
         fence = {
             "name": "*",
@@ -73,22 +77,21 @@ class VerifiedDocs(Extension):
         name = "pymdownx.superfences"
         md.registerExtensions([name], {name: {"custom_fences": [fence]}})
         md.block_level_elements.append("verified-replay")
-        self.tex = Tex(root / self.getConfig("katex"), macros)
+        tex = MarkedTex(root / self.getConfig("katex"), macros)
+        tex.mark = self.site.mark
         md.registerExtension(self)
         md.preprocessors.register(Lines(md), "verified-lines", 24)
         # After code spans (190), before TeX would see a $ and backslashes escape.
         inline = Directive(DIRECTIVE, md, self.site)
         md.inlinePatterns.register(inline, "verified-directive", 189.95)
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
-        formulas = TexTreeprocessor(md, self.tex)
+        formulas = TexTreeprocessor(md, tex)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         terms = Terms(md, self.site, self.getConfig("everyday"))
         md.treeprocessors.register(terms, "verified-terms", 5)
         md.treeprocessors.register(Opening(md, self.site), "verified-opening", 4)
         md.postprocessors.register(Pipes(md), "verified-pipes", 0)
-        source = inputs.Source(md)
-        md.preprocessors.register(source, "verified-source", 1000)
-        md.postprocessors.register(inputs.Stamp(md, source), "verified-stamp", -1)
+        md.postprocessors.register(End(md, self.site), "verified-end", -1)
 
     def reset(self) -> None:
         """Start a new page."""
@@ -133,7 +136,8 @@ def render_fence(
     """A formatter for superfences. Raises PageError."""
     site.base = base(md)
     try:
-        return inputs.fence(site, language or "", src, options)
+        html = blocks.render(site, language or "", src, options)
+        return marked(html, site.mark, language, src, dict(options))
     except Exception as error:
         head = " ".join([language or "", *map(str, options.values())])
         raise PageError(f"```{head}, {src.strip()[:60]!r}: {error}") from error
@@ -171,10 +175,44 @@ class Directive(InlineProcessor):
         kind, text = m[1], m[2].replace(PIPE, "|").strip()
         self.site.base = base(self.md)
         try:
-            html = inputs.directive(self.site, kind, text)
+            html = directive(self.site, kind, text)
         except Exception as error:
             raise PageError(f"{{{kind}: {text}}}: {error}") from error
+        html = marked(html, self.site.mark, kind, text)
         return self.md.htmlStash.store(html), m.start(0), m.end(0)
+
+
+def directive(site: Site, kind: str, text: str) -> str:
+    """The HTML of {measured: text} and its kin. Raises what is wrong."""
+    if kind == "stated":
+        return figures.stated(text, site.works, site.base)
+    if kind == "measured":
+        return figures.measured(site.evidence, text)
+    if text != "summary":
+        raise ValueError("it is written {verified: summary}")
+    return badges.summary(site.statuses())
+
+
+class MarkedTex(Tex):
+    """KaTeX whose formulas are known as such to the check."""
+
+    mark = ""
+
+    def render(self, formula: str, display: bool = False) -> str:
+        """See `Tex`."""
+        return marked(super().render(formula, display), self.mark, "tex", formula)
+
+
+class End(Postprocessor):
+    """Ends the page with an element that nobody sees: up to there it is an author's."""
+
+    def __init__(self, md: Markdown, site: Site) -> None:
+        super().__init__(md)
+        self.site = site
+
+    def run(self, text: str) -> str:
+        """The page and its end."""
+        return f"{text}\n{marked(END, self.site.mark, 'end', '')}"
 
 
 def makeExtension(**options: Any) -> VerifiedDocs:

@@ -7,7 +7,8 @@ from typing import Any
 
 from markdown import Markdown
 
-from verified_docs.evidence.status import Evidence
+from verified_docs import layout
+from verified_docs.evidence.status import Evidence, Status
 from verified_docs.pages import figures
 from verified_docs.pages.plots import Style
 
@@ -19,8 +20,8 @@ class Site:
     `published` is the commit whose run publishes the site, if one does.
     `identifiers` maps a name in Python code to a class of its own, such as m_i to t-m.
     `nav` is the navigation as mkdocs.yml has it. `repository` is where the repository
-    is public, or "". `style` is that of the plots. `base` is the way from the page at
-    hand to the root of the site.
+    is public, or "". `style` is that of the plots, `mark` the word of the check, see
+    made.py. `base` is the way from the page at hand to the root of the site.
     """
 
     evidence: Evidence
@@ -29,6 +30,7 @@ class Site:
     nav: Sequence[Mapping[str, Any]] = ()
     repository: str = ""
     style: Style = field(default_factory=lambda: Style({}, {}))
+    mark: str = ""
     base: str = "/"
     count: int = 0
 
@@ -36,6 +38,11 @@ class Site:
     def works(self) -> Mapping[str, str]:
         """The anchors of the works that the bibliography names."""
         return figures.works(self.evidence.root / "docs")
+
+    def statuses(self) -> list[Status]:
+        """The state of every snippet."""
+        names = layout.names(self.evidence.root)
+        return [self.evidence.status(name) for name in names]
 
     def unique(self, kind: str) -> str:
         """A prefix for ids that occurs once on the page."""

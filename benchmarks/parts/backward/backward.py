@@ -6,7 +6,8 @@ from benchmarks.parts.backward import PROTOCOL, backward, derived, ours
 PART = backward(
     shapes=PROTOCOL,
     own=ours("backward/two_kernels.py", takes=lambda shape: not shape.causal)
-    | ours("backward/backward_tuned.py", takes=lambda shape: shape.dtype == "bfloat16"),
+    | ours("backward/causal_backward.py")
+    | ours("backward/backward_tuned.py", takes=lambda shape: shape.dtype != "float32"),
     peers={
         "sdpa-flash": derived(peers.sdpa_flash),
         "sdpa-efficient": derived(peers.sdpa_efficient),

@@ -12,6 +12,9 @@ const PACE = { line: 1300, tile: 2000, program: 2600 }; // milliseconds, while i
 const button = (text, name, click) =>
   make("button", { type: "button", textContent: text, ariaLabel: name, onclick: click });
 
+/** How many blanks a line begins with. */
+const indent = (line) => Math.max(0, line.search(/\S/));
+
 /** One trace as the reader sees it: the stage, the code around the line, the sentence. */
 class View {
   constructor(trace, section) {
@@ -30,6 +33,7 @@ class View {
       make("div", { className: "replay-now" }, this.code, this.say));
     this.texts = new Map([...this.lines].sort(([a], [b]) => a - b).map(([line, [{ range }]]) =>
       [line, make("div", {}, range.cloneContents(), "\n")]));
+    for (const text of this.texts.values()) text.style.setProperty("--own", indent(text.textContent));
     this.text.append(...this.texts.values());
     new ResizeObserver(() => this.fit()).observe(this.picture);
   }
@@ -51,7 +55,7 @@ class View {
     this.run = runs.find((run) => run.name === name) ?? runs[0];
     this.last = null;
     this.stage.load(this.run, sizes);
-    const indents = this.steps.map(({ line }) => this.lines.get(line)?.[0].range.toString().search(/\S/) ?? 0);
+    const indents = this.steps.map(({ line }) => indent(this.texts.get(line)?.textContent ?? ""));
     this.text.style.setProperty("--indent", Math.min(...indents));
     this.fit();
   }

@@ -25,7 +25,7 @@ async function entry({ origin, pathname, hash }) {
   const heading = (await pages.get(address)).getElementById(hash.slice(1));
   const parts = [];
   let next = heading.nextElementSibling;
-  while (next && !next.matches("h2, h3, [data-source]")) {
+  while (next && !next.matches("h2, h3, [data-end]")) {
     parts.push(next.cloneNode(true));
     next = next.nextElementSibling;
   }

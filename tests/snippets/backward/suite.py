@@ -87,6 +87,7 @@ class BackwardTests(Suite):
         interpreted: those of them that the interpreter computes rightly.
         head_dims: the sizes of head_dim to try.
         bad_head_dims: some that it refuses.
+        most_heads: how many a batch may have in all; None if that is not refused.
         scales: to try; those of a kernel that takes positive ones only are positive.
         layouts: views that q, k, v and do are tried in.
     """
@@ -102,6 +103,7 @@ class BackwardTests(Suite):
     interpreted: ClassVar[tuple[torch.dtype, ...]] = (torch.float16, torch.float32)
     head_dims: ClassVar[tuple[int, ...]] = HEAD_DIMS
     bad_head_dims: ClassVar[tuple[int, ...]] = (0, 257)
+    most_heads: ClassVar[int | None] = 65535
     scales: ClassVar[tuple[float, ...]] = (0.0, 0.3, -0.3)
     layouts: ClassVar[dict[str, View]] = HEAD_LAYOUTS
 
@@ -246,6 +248,10 @@ class BackwardTests(Suite):
         for size in self.bad_head_dims:
             wrong = dict.fromkeys(tensors, lambda x, n=size: resized(x, -1, n))
             found[f"head_dim {size}"] = Refusal(f"q .*{size}.*; it must", wrong)
+        if self.most_heads:
+            many = {"q": lambda x: resized(x, 1, self.most_heads + 1)}
+            said = f"q .*{self.most_heads + 1}.*; it must.*{self.most_heads}"
+            found["too many heads of q"] = Refusal(said, many)
         for heads in (3, 16, 0):
             some = dict.fromkeys("kv", lambda x, n=heads: resized(x, 1, n))
             found[f"{heads} heads of k"] = Refusal(f"k .*{heads}.*; it must", some)
@@ -463,6 +469,29 @@ class BackwardTests(Suite):
             again = self.run(*inputs, causal=causal)
             assert all(torch.equal(first[x], again[x]) for x in self.outputs)
 
+    def test_small_terms_add_up(self, device: str) -> None:
+        # A sum begins with 1. What a tile adds to it is less than half a unit in the
+        # last place of float16, and all tiles together are more than 6 units.
+        many, few, small = 256, 16, 1.75 * 2**-16
+
+        def ones(seq: int) -> torch.Tensor:
+            x = torch.full((1, 1, seq, 16), small, device=device)
+            x[:, :, 0] = 1
+            return x.half()
+
+        def signs(seq: int) -> torch.Tensor:
+            x = torch.ones(1, 1, seq, 16, device=device).half()
+            x[:, :, 1::2] = -1
+            return x
+
+        nothing, even = torch.zeros_like(ones(few)), signs(many).abs() / 16
+        for q, k, v, do in (
+            (torch.zeros_like(even), nothing, signs(few), ones(many)),  # for dv
+            (ones(many), nothing, signs(few), even),  # for dk
+            (nothing, ones(many) * signs(many), signs(many), even[:, :, :few]),
+        ):
+            self.check(q, k, v, do)
+
     # Few sizes of head_dim: a GPU compiles the kernel for each.
     @settings(
         suppress_health_check=[HealthCheck.differing_executors],
@@ -506,15 +535,18 @@ class BackwardTests(Suite):
 
     @pytest.mark.large
     def test_offsets_beyond_31_bits(self, device: str) -> None:
-        shape = (3, 3, 3, 8 if self.copies else 3)
-        for axis in range(4):
+        # Inside a head each tensor alone: the largest decides for all.
+        shape, each = (3, 3, 3, 8 if self.copies else 3), range(5)
+        alone = (2, [0]), (3, [1]), (2, [2]), (3, [3]), (2, [4])
+        for axis, far in ((0, each), (1, each), *alone):
             q, k, v, do = (
-                far_apart(shape, axis, torch.float16, device, seed=seed)
-                if seed < 4
-                else normal(shape, torch.float16, device)
-                for seed in range(4)
+                normal(shape, torch.float16, device, seed=seed) for seed in range(4)
             )
             o, lse = self.forward(q, k, v)
+            q, k, v, o, do = (
+                far_apart(shape, axis, x.dtype, device).copy_(x) if i in far else x
+                for i, x in enumerate((q, k, v, o, do))
+            )
             found = self.function(q, k, v, o, lse, do, **self.blocks[0])
             inputs = q, k, v, do
             self.compare(found, self.reference(*inputs), self.baseline(*inputs))

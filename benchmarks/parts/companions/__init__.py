@@ -1,0 +1,1 @@
+"""The lists of what stands around attention."""

@@ -1,0 +1,116 @@
+"""Layer norm and RMS norm forward: one read and one write of the matrix.
+
+Weight and bias are small, and not counted. Speeds are fractions of that of a copy of a
+matrix of the same size and dtype, which takes turns with the kernels.
+"""
+
+from functools import partial
+from itertools import product
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from benchmarks import peers, timing
+from benchmarks.calls import Call, Inputs
+from benchmarks.part import Part, Shape, near, published
+
+SIZE = 2**29  # bytes of a matrix: many times the L2 cache
+COLUMNS = (1024, 2048, 4096, 8192, 16384, 32768, 65536)
+EPS = 1e-5
+
+
+def shapes() -> list[Shape]:
+    """Both norms, two dtypes, rows of all lengths."""
+    found = []
+    for norm, dtype, cols in product(
+        ("layer", "rms"), ("float32", "bfloat16"), COLUMNS
+    ):
+        found.append(shape := Shape(norm=norm, dtype=dtype, rows=0, cols=cols))
+        shape.rows = SIZE // timing.itemsize(shape) // cols
+    return found
+
+
+def matrices(shape: Shape) -> list[Inputs]:
+    """Fresh x and weight, and a bias for layer norm, all of one dtype."""
+    names = ("weight", "bias") if shape.norm == "layer" else ("weight",)
+    vectors = {name: timing.normal(shape.cols, dtype=shape.dtype) for name in names}
+    x = timing.normal(shape.rows, shape.cols, dtype=shape.dtype)
+    return [{"x": x, "eps": EPS} | vectors]
+
+
+def norm(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, eps: float = EPS
+) -> Tensor:
+    """PyTorch's layer norm; its RMS norm where there is no bias."""
+    if bias is None:
+        return F.rms_norm(x, x.shape[1:], weight, eps)
+    return F.layer_norm(x, x.shape[1:], weight, bias, eps)
+
+
+def torch_norm(**inputs: Any) -> Call:
+    """PyTorch's own."""
+    return partial(norm, **inputs)
+
+
+def compiled_norm(**inputs: Any) -> Call:
+    """PyTorch's own kernel for this very shape."""
+    torch._dynamo.reset()
+    return partial(torch.compile(norm, dynamic=False), **inputs)
+
+
+def liger_norm(
+    x: Tensor, weight: Tensor, bias: Tensor | None = None, *, eps: float
+) -> Call:
+    """That of the package liger-kernel."""
+    if bias is None:
+        from liger_kernel.ops.rms_norm import LigerRMSNormFunction
+
+        # In place is a matter of the backward pass alone.
+        return partial(LigerRMSNormFunction.apply, x, weight, eps)
+    from liger_kernel.ops.layer_norm import LigerLayerNormFunction
+
+    return partial(LigerLayerNormFunction.apply, x, weight, bias, eps)
+
+
+def copy(x: Tensor, **others: Any) -> Call:
+    """What a copy takes."""
+    return peers.copy(x)
+
+
+def check(name: str, inputs: Inputs, found: Any) -> None:
+    """Compare some rows with float64."""
+    if name == "copy":
+        return
+    found = found[0] if isinstance(found, tuple) else found
+    some = slice(None, None, max(1, len(found) // 8))
+    doubled = {key: inputs[key].double() for key in inputs.keys() & {"weight", "bias"}}
+    expected = norm(inputs["x"][some].double(), **doubled, eps=inputs["eps"])
+    near(found[some].double(), expected)
+
+
+def moved(name: str, shape: Shape) -> dict[str, Any]:
+    """Bytes of one read and one write of the matrix."""
+    return {"bytes": 2 * shape.rows * shape.cols * timing.itemsize(shape)}
+
+
+PART = Part(
+    shapes=shapes(),
+    inputs=matrices,
+    own=published(
+        "companions/layer_norm.py",
+        "companions/layer_norm_loop.py",
+        takes=lambda shape: shape.norm == "layer",
+    )
+    | published("companions/rms_norm.py", takes=lambda shape: shape.norm == "rms"),
+    peers={
+        "torch": torch_norm,
+        "torch.compile": compiled_norm,
+        "liger": liger_norm,
+        "copy": copy,
+    },
+    check=check,
+    facts=moved,
+    measure=timing.one_by_one,
+)

@@ -1,0 +1,197 @@
+"""The gradients of layer norm in one pass over x and dy, the same bits in every run."""
+
+import torch
+import triton
+import triton.language as tl
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+
+
+# --8<-- [start:kernel]
+@triton.jit
+def backward_kernel(
+    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, partial_ptr,
+    stride_dyr, stride_dyc, stride_xr, stride_xc, rows, cols: tl.int64,
+    BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr, NUM_STAGES: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0).to(tl.int64)
+    programs = tl.num_programs(0).to(tl.int64)
+    # --8<-- [start:walk]
+    offs_c = tl.arange(0, BLOCK_COLS).to(tl.int64)[None, :]  # [1, BLOCK_COLS]
+    w = tl.load(w_ptr + offs_c, offs_c < cols, other=0.0).to(tl.float32)
+    dw = tl.zeros((BLOCK_ROWS, BLOCK_COLS), tl.float32)
+    db = tl.zeros((BLOCK_ROWS, BLOCK_COLS), tl.float32)
+    first, step = program * BLOCK_ROWS, programs * BLOCK_ROWS
+    # --8<-- [line:walk]
+    for row in tl.range(first, rows, step, num_stages=NUM_STAGES):
+        offs_r = (row + tl.arange(0, BLOCK_ROWS).to(tl.int64))[:, None]
+        mask_r = offs_r < rows
+        mask = mask_r & (offs_c < cols)
+        dy_ptrs = dy_ptr + offs_r * stride_dyr + offs_c * stride_dyc
+        dy = tl.load(dy_ptrs, mask, other=0.0).to(tl.float32)
+        x_ptrs = x_ptr + offs_r * stride_xr + offs_c * stride_xc
+        x = tl.load(x_ptrs, mask, other=0.0).to(tl.float32)
+        mean = tl.load(mean_ptr + offs_r, mask_r, other=0.0)  # [BLOCK_ROWS, 1]
+        rstd = tl.load(rstd_ptr + offs_r, mask_r, other=0.0)  # [BLOCK_ROWS, 1]
+
+        # Past the end of a row x_hat is not 0, but g and dy are: no sum sees it.
+        # --8<-- [line:x_hat]
+        x_hat = (x - mean) * rstd
+        # --8<-- [line:g]
+        g = dy * w
+        # --8<-- [line:means]
+        mean_g = tl.sum(g, axis=1, keep_dims=True) / cols
+        mean_gx = tl.sum(g * x_hat, axis=1, keep_dims=True) / cols
+        # --8<-- [line:dx]
+        dx = rstd * (g - mean_g - x_hat * mean_gx)
+        tl.store(dx_ptr + offs_r * cols + offs_c, dx, mask)
+        # --8<-- [line:sums]
+        dw += dy * x_hat
+        db += dy
+    # --8<-- [end:walk]
+
+    # --8<-- [start:partial]
+    # One row of dw and one of db for this program: nobody else writes there.
+    partial_ptr += program * cols + tl.arange(0, BLOCK_COLS)
+    mask = tl.arange(0, BLOCK_COLS) < cols
+    tl.store(partial_ptr, tl.sum(dw, axis=0), mask)
+    tl.store(partial_ptr + programs * cols, tl.sum(db, axis=0), mask)
+    # --8<-- [end:partial]
+
+
+# --8<-- [end:kernel]
+# --8<-- [start:sum]
+@triton.jit
+def sum_kernel(
+    partial_ptr, sum_ptr, programs, cols: tl.int64,
+    BLOCK_PROGRAMS: tl.constexpr, BLOCK_COLS: tl.constexpr,
+):  # fmt: skip
+    which = tl.program_id(1).to(tl.int64)  # 0 is dw, 1 is db
+    offs_c = tl.program_id(0).to(tl.int64) * BLOCK_COLS + tl.arange(0, BLOCK_COLS)
+    total = tl.zeros((BLOCK_PROGRAMS, BLOCK_COLS), tl.float32)
+    for start in range(0, programs, BLOCK_PROGRAMS):
+        offs_p = (start + tl.arange(0, BLOCK_PROGRAMS))[:, None]
+        mask = (offs_p < programs) & (offs_c[None, :] < cols)
+        row = which * programs + offs_p
+        partial_ptrs = partial_ptr + row * cols + offs_c[None, :]
+        # --8<-- [line:total]
+        total += tl.load(partial_ptrs, mask, other=0.0)
+    # --8<-- [line:rounded]
+    tl.store(sum_ptr + which * cols + offs_c, tl.sum(total, axis=0), offs_c < cols)
+
+
+# --8<-- [end:sum]
+# --8<-- [start:checks]
+def check(
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
+    mean: torch.Tensor, rstd: torch.Tensor,
+) -> None:  # fmt: skip
+    """Raise a ValueError that names the tensor that the kernel cannot take."""
+    if x.ndim != 2:
+        raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
+    for name, given, shape, dtypes in (
+        ("x", x, x.shape, DTYPES),
+        ("dy", dy, x.shape, (x.dtype,)),
+        ("weight", weight, x.shape[1:], DTYPES),
+        ("mean", mean, x.shape[:1], (torch.float32,)),
+        ("rstd", rstd, x.shape[:1], (torch.float32,)),
+    ):
+        if given.shape != shape:
+            is_shape = f"{name} has shape {list(given.shape)}"
+            raise ValueError(f"{is_shape}; it must be {list(shape)}, by that of x")
+        if given.dtype not in dtypes:
+            raise ValueError(f"{name} is {given.dtype}; it must be one of {dtypes}")
+        if given.device != x.device:
+            on = f"{name} is on {given.device}"
+            raise ValueError(f"{on}; it must be on {x.device}, as x")
+        if torch.is_grad_enabled() and given.requires_grad:
+            lost = "requires a gradient, which this backward pass would lose"
+            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
+    if x.shape[1] > 65536:
+        raise ValueError(f"x has {x.shape[1]} columns; it must have at most 65536")
+
+
+# --8<-- [end:checks]
+# --8<-- [start:launch]
+WARPS = 16  # of a multiprocessor: its registers hold so many, with 128 for a thread
+
+
+# --8<-- [start:signature]
+def layer_norm_backward(
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
+    mean: torch.Tensor, rstd: torch.Tensor, *, programs: int | None = None,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    """The gradients of y = (x - mean) * rstd * weight + bias.
+
+    Args:
+        dy: [rows, cols], the gradient of y; dtype of x, any strides, 0 included.
+        x: [rows, cols], float16, bfloat16 or float32, any strides; at most 65536
+            columns, fast up to 8192.
+        weight: [cols], float16, bfloat16 or float32.
+        mean, rstd: [rows], float32: of each row of x the mean and
+            1 / sqrt(variance + eps), which the forward pass kept.
+        programs: how many share the rows, at least 1; if None, as many as the GPU
+            holds. Another number rounds dw and db in another way.
+
+    Returns:
+        dx: [rows, cols], dtype of x, contiguous. dw, db: [cols], dtype of weight. All
+        sums are float32, in an order that depends on the arguments alone.
+
+    Raises:
+        ValueError: a tensor or programs is none of the above, or requires a gradient.
+
+    Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3.
+    """
+    # --8<-- [end:signature]
+    check(dy, x, weight, mean, rstd)
+    if programs is not None and programs < 1:
+        raise ValueError(f"programs is {programs}; it must be at least 1")
+    rows, cols = x.shape
+    dx = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
+    if dx.numel() == 0:
+        return dx, torch.zeros_like(weight), torch.zeros_like(weight)
+    # --8<-- [start:tile]
+    # Whole rows, at least 2048 numbers of x; a thread has 16 of them, or more.
+    block_cols = triton.next_power_of_2(cols)
+    block_rows = max(1, 2048 // block_cols)
+    num_warps = min(32, block_rows * block_cols // 512)
+    # The tiles that are loaded ahead have 64 KiB on each multiprocessor.
+    num_stages = 1 + 4 // x.element_size() if block_cols <= 8192 else 1
+    if programs is None:
+        gpu = torch.cuda.get_device_properties(x.device)
+        programs = gpu.multi_processor_count * max(1, WARPS // num_warps)
+    programs = min(programs, triton.cdiv(rows, block_rows))
+    # --8<-- [end:tile]
+    partial = torch.empty((2, programs, cols), dtype=torch.float32, device=x.device)
+    sums = torch.empty((2, cols), dtype=weight.dtype, device=x.device)
+    with torch.cuda.device_of(dy):
+        backward_kernel[(programs,)](
+            dy, x, weight.contiguous(), mean.contiguous(), rstd.contiguous(),
+            dx, partial, *dy.stride(), *x.stride(), rows, cols,
+            BLOCK_ROWS=block_rows, BLOCK_COLS=block_cols, NUM_STAGES=num_stages,
+            num_warps=num_warps,
+        )  # fmt: skip
+        sum_kernel[(triton.cdiv(cols, 32), 2)](
+            partial, sums, programs, cols, BLOCK_PROGRAMS=64, BLOCK_COLS=32
+        )
+    return dx, sums[0], sums[1]
+
+
+# --8<-- [end:launch]
+# --8<-- [start:demo]
+if __name__ == "__main__":
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    # --8<-- [start:call]
+    x = torch.randn(300, 1000, device=device).half()
+    dy, weight = torch.randn_like(x), torch.randn(1000, device=device).half()
+    mean = x.float().mean(dim=1)
+    rstd = (x.float().var(dim=1, correction=0) + 1e-5).rsqrt()
+    programs = None if device == "cuda" else 4
+    found = layer_norm_backward(dy, x, weight, mean, rstd, programs=programs)
+    # --8<-- [end:call]
+    inputs = [t.double().requires_grad_() for t in (x, weight, weight)]
+    y = torch.nn.functional.layer_norm(inputs[0], (1000,), *inputs[1:])
+    expected = torch.autograd.grad(y, inputs, dy.double())
+    errors = [(a - b).abs().max().item() for a, b in zip(found, expected, strict=True)]
+    print(f"{device}: largest errors {', '.join(f'{e:.1e}' for e in errors)}")
+# --8<-- [end:demo]

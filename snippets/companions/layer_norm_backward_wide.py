@@ -1,0 +1,220 @@
+"""The gradients of layer norm for rows of any width: programs of a row meet."""
+
+import torch
+import triton
+import triton.language as tl
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+
+
+# --8<-- [start:word]
+@triton.jit
+def to_word(a, b):
+    """Two float32 in one word of 64 bits, which are turned round: it is never 0."""
+    a_bits = a.to(tl.int32, bitcast=True).to(tl.int64)
+    b_bits = b.to(tl.int32, bitcast=True).to(tl.int64)
+    word = ~((a_bits << 32) | (b_bits & 0xFFFFFFFF))
+    # Only two NaN of all bits 1 become 0: they get other bits.
+    return tl.where(word == 0, 1, word)
+
+
+@triton.jit
+def from_word(word):
+    """The two of a word."""
+    a = (~word >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+    b = (~word).to(tl.int32).to(tl.float32, bitcast=True)
+    return a, b
+
+
+# --8<-- [end:word]
+# --8<-- [start:kernel]
+@triton.jit
+def load(
+    dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, mask,
+    KEEP: tl.constexpr,
+):  # fmt: skip
+    """A chunk of one row: dy and x_hat in float32, and rstd."""
+    dy_ptrs, x_ptrs = dy_ptrs + row * stride_dyr, x_ptrs + row * stride_xr
+    dy = tl.load(dy_ptrs, mask, other=0.0, eviction_policy=KEEP).to(tl.float32)
+    x = tl.load(x_ptrs, mask, other=0.0, eviction_policy=KEEP).to(tl.float32)
+    rstd = tl.load(rstd_ptr + row)
+    return dy, (x - tl.load(mean_ptr + row)) * rstd, rstd
+
+
+@triton.jit
+def backward_kernel(
+    dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, partial_ptr, word_ptr,
+    stride_dyr, stride_dyc, stride_xr, stride_xc, rows: tl.int64, cols: tl.int64,
+    chunks, BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr,
+    BLOCK_CHUNKS: tl.constexpr,
+):  # fmt: skip
+    # --8<-- [start:team]
+    # Chunks are handed out in the order in which programs start.
+    # --8<-- [line:ticket]
+    ticket = tl.atomic_add(word_ptr + rows * chunks, 1, sem="relaxed")
+    team, chunk = ticket // chunks, ticket % chunks
+    teams = tl.num_programs(0) // chunks
+    offs = chunk * BLOCK_COLS + tl.arange(0, BLOCK_COLS)
+    mask = offs < cols
+    dy_ptrs, x_ptrs = dy_ptr + offs * stride_dyc, x_ptr + offs * stride_xc
+    w = tl.load(w_ptr + offs, mask, other=0.0).to(tl.float32)
+    dw, db = tl.zeros((BLOCK_COLS,), tl.float32), tl.zeros((BLOCK_COLS,), tl.float32)
+    offs_k = tl.arange(0, BLOCK_CHUNKS)
+    # --8<-- [end:team]
+    # --8<-- [line:walk]
+    for first in range(team * BLOCK_ROWS, rows, teams * BLOCK_ROWS):
+        last = tl.minimum(first + BLOCK_ROWS, rows)
+        # --8<-- [start:publish]
+        for each in range(first, last):
+            row = tl.cast(each, tl.int64)
+            dy, x_hat, rstd = load(
+                dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, mask,
+                KEEP="evict_last",
+            )  # fmt: skip
+            g = dy * w
+            word = to_word(tl.sum(g, axis=0), tl.sum(g * x_hat, axis=0))
+            # The value is the message: nothing else has to arrive before it.
+            # --8<-- [line:publish]
+            tl.atomic_xchg(word_ptr + row * chunks + chunk, word, sem="relaxed")
+        # --8<-- [end:publish]
+        # --8<-- [start:meet]
+        for each in range(first, last):
+            row = tl.cast(each, tl.int64)
+            # --8<-- [line:again]
+            dy, x_hat, rstd = load(
+                dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, mask,
+                KEEP="evict_first",
+            )  # fmt: skip
+            words_ptr = word_ptr + row * chunks + offs_k
+            missing = True
+            # --8<-- [line:wait]
+            while missing:
+                words = tl.load(words_ptr, offs_k < chunks, other=-1, volatile=True)
+                missing = tl.max((words == 0).to(tl.int32), axis=0) > 0
+            # All are there, but not every thread has seen them: so all look again.
+            words = tl.load(words_ptr, offs_k < chunks, other=-1, volatile=True)
+            sum_g, sum_gx = from_word(words)
+            # --8<-- [line:means]
+            mean_g = tl.sum(sum_g, axis=0) / cols
+            mean_gx = tl.sum(sum_gx, axis=0) / cols
+            # --8<-- [line:dx]
+            dx = rstd * (dy * w - mean_g - x_hat * mean_gx)
+            tl.store(dx_ptr + row * cols + offs, dx, mask, cache_modifier=".cs")
+            # --8<-- [line:sums]
+            dw += dy * x_hat
+            db += dy
+        # --8<-- [end:meet]
+    # --8<-- [start:partial]
+    # One row of dw and one of db for this team: nobody else writes these columns.
+    tl.store(partial_ptr + team * cols + offs, dw, mask)
+    tl.store(partial_ptr + (teams + team) * cols + offs, db, mask)
+    # --8<-- [end:partial]
+
+
+# --8<-- [end:kernel]
+# --8<-- [start:checks]
+def check(
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
+    mean: torch.Tensor, rstd: torch.Tensor,
+) -> None:  # fmt: skip
+    """Raise a ValueError that names the tensor that the kernel cannot take."""
+    if x.ndim != 2:
+        raise ValueError(f"x has {x.ndim} dimensions; it must have 2: [rows, cols]")
+    for name, given, shape, dtypes in (
+        ("x", x, x.shape, DTYPES),
+        ("dy", dy, x.shape, (x.dtype,)),
+        ("weight", weight, x.shape[1:], DTYPES),
+        ("mean", mean, x.shape[:1], (torch.float32,)),
+        ("rstd", rstd, x.shape[:1], (torch.float32,)),
+    ):
+        if given.shape != shape:
+            is_shape = f"{name} has shape {list(given.shape)}"
+            raise ValueError(f"{is_shape}; it must be {list(shape)}, by that of x")
+        if given.dtype not in dtypes:
+            raise ValueError(f"{name} is {given.dtype}; it must be one of {dtypes}")
+        if given.device != x.device:
+            on = f"{name} is on {given.device}"
+            raise ValueError(f"{on}; it must be on {x.device}, as x")
+        if torch.is_grad_enabled() and given.requires_grad:
+            lost = "requires a gradient, which this backward pass would lose"
+            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
+
+
+# --8<-- [end:checks]
+# --8<-- [start:launch]
+def layer_norm_backward(
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor,
+    rstd: torch.Tensor, *, programs: int | None = None, chunk_cols: int = 2048,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    """The gradients of y = (x - mean) * rstd * weight + bias.
+
+    Args:
+        dy: [rows, cols], the gradient of y; dtype of x, any strides, 0 included.
+        x: [rows, cols], float16, bfloat16 or float32, any strides.
+        weight: [cols], float16, bfloat16 or float32.
+        mean, rstd: [rows], float32: of each row of x the mean and
+            1 / sqrt(variance + eps), which the forward pass kept.
+        programs: how many share the rows, at least 1; if None, four for each
+            multiprocessor. Another number rounds dw and db in another way.
+        chunk_cols: columns of a program, a power of two. Doubled until a row has no
+            more chunks than the GPU has multiprocessors.
+
+    Returns:
+        dx: [rows, cols], dtype of x, contiguous. dw, db: [cols], dtype of weight. All
+        sums are float32, in an order that depends on the arguments alone.
+
+    Raises:
+        ValueError: a tensor or programs is none of the above, or requires a gradient.
+
+    Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3.
+    """
+    check(dy, x, weight, mean, rstd)
+    if programs is not None and programs < 1:
+        raise ValueError(f"programs is {programs}; it must be at least 1")
+    rows, cols = x.shape
+    dx = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
+    if dx.numel() == 0:
+        return dx, torch.zeros_like(weight), torch.zeros_like(weight)
+    # --8<-- [start:tile]
+    if cols > chunk_cols or programs is None:
+        gpu = torch.cuda.get_device_properties(x.device)
+        programs = programs or 4 * gpu.multi_processor_count
+        # Programs that wait for each other must all fit on the GPU at a time.
+        while triton.cdiv(cols, chunk_cols) > gpu.multi_processor_count:
+            chunk_cols *= 2
+    chunks = triton.cdiv(cols, chunk_cols)
+    # Rows between two meetings: four programs have 128 KiB of them in the L1 cache.
+    block_rows = 8 // x.element_size()
+    teams = max(1, min(programs // chunks, triton.cdiv(rows, block_rows)))
+    # --8<-- [end:tile]
+    partial = torch.empty((2, teams, cols), dtype=torch.float32, device=x.device)
+    # The last word counts the tickets.
+    words = torch.zeros(rows * chunks + 1, dtype=torch.int64, device=x.device)
+    with torch.cuda.device_of(dy):
+        backward_kernel[(teams * chunks,)](
+            dy, x, weight.contiguous(), mean.contiguous(), rstd.contiguous(),
+            dx, partial, words, *dy.stride(), *x.stride(), rows, cols, chunks,
+            BLOCK_ROWS=block_rows, BLOCK_COLS=chunk_cols,
+            BLOCK_CHUNKS=triton.next_power_of_2(chunks),
+            num_warps=max(1, min(16, chunk_cols // 512)), maxnreg=128,
+        )  # fmt: skip
+    dw, db = partial.sum(dim=1).to(weight.dtype)
+    return dx, dw, db
+
+
+# --8<-- [end:launch]
+# --8<-- [start:demo]
+if __name__ == "__main__":
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    cols, programs = (20000, None) if device == "cuda" else (1000, 4)
+    x = torch.randn(300, cols, device=device).half()
+    dy, weight = torch.randn_like(x), torch.randn(cols, device=device).half()
+    mean = x.float().mean(dim=1)
+    rstd = (x.float().var(dim=1, correction=0) + 1e-5).rsqrt()
+    found = layer_norm_backward(dy, x, weight, mean, rstd, programs=programs)
+    inputs = [t.double().requires_grad_() for t in (x, weight, weight)]
+    y = torch.nn.functional.layer_norm(inputs[0], (cols,), *inputs[1:])
+    expected = torch.autograd.grad(y, inputs, dy.double())
+    errors = [(a - b).abs().max().item() for a, b in zip(found, expected, strict=True)]
+    print(f"{device}: largest errors {', '.join(f'{e:.1e}' for e in errors)}")
+# --8<-- [end:demo]

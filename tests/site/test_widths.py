@@ -1,0 +1,141 @@
+"""A page in windows of three widths, and each only once, for all that is measured.
+
+Its picture comes first, its kernel soon, and it has not too many words. On a phone
+nothing is cut without a cue. The texts of pictures can be read.
+"""
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import pytest
+
+from tests.site.visit import DESKTOP, Visit
+
+PARTS = ("start/", "softmax/", "attention/", "backward/", "companions/")
+PICTURE = 1200  # pixels from the top of the page
+KERNEL = 2500
+WORDS = 1800  # that are not folded; a formula counts as one, what stands apart as none
+WIDTHS = (1440, 768, 360)
+SMALLEST = 11  # pixels of a letter's size
+
+# Everything folded, as a reader finds it.
+ORDER = """() => {
+    const APART = ".quiet, figure, verified-replay, .katex, script, style"
+    const folded = [...document.querySelectorAll("article details")]
+    folded.forEach(each => { each.open = false })
+    const article = document.querySelector("article")
+    const top = selector => {
+        const found = [...article.querySelectorAll(selector)].find(
+            each => each.checkVisibility())
+        return found ? found.getBoundingClientRect().top + scrollY : null
+    }
+    const walk = document.createTreeWalker(article, NodeFilter.SHOW_TEXT)
+    let words = article.querySelectorAll(".katex").length
+    while (walk.nextNode()) {
+        const parent = walk.currentNode.parentElement
+        if (parent.closest(APART)) continue
+        if (!parent.checkVisibility()) continue
+        words += (walk.currentNode.data.match(/\\S+/g) ?? []).length
+    }
+    const measured = {
+        picture: top("figure.diagram, figure.plot, verified-replay"),
+        kernel: top("figure.snippet[data-snippet]"),
+        words,
+    }
+    folded.forEach(each => { each.open = true })
+    return measured
+}"""
+# What scrolls sideways without a shade. The code of a replay follows its line alone.
+BOXES = "article *:not(verified-replay *)"
+BARE = """boxes => [...document.querySelectorAll(boxes)].filter(
+    box => {
+        const { overflowX, backgroundImage } = getComputedStyle(box)
+        return /auto|scroll/.test(overflowX) && box.scrollWidth > box.clientWidth + 1
+            && box.clientWidth > 1 && !backgroundImage.includes("gradient")
+    }
+).map(box => box.outerHTML.slice(0, 200))"""
+# Of each picture, the text, the box and the letters' size of all that is read in it.
+TEXTS = """() => [...document.querySelectorAll("figure.plot > svg, figure.heat")].map(
+    picture => [...picture.querySelectorAll(
+        "text:not(:has(tspan[y])), tspan[y], th, li, td > *"
+    )].filter(text => text.checkVisibility({ visibilityProperty: true })).map(text => {
+        const { left, top, right, bottom } = text.getBoundingClientRect()
+        const scale = text.ownerSVGElement?.getScreenCTM().a ?? 1
+        const size = parseFloat(getComputedStyle(text).fontSize) * scale
+        const frame = picture.getBoundingClientRect()
+        const inside = frame.left - 1 <= left && right <= frame.right + 1
+        return { text: text.textContent, left, top, right, bottom, size, inside }
+    }))"""
+
+
+@dataclass
+class Measured:
+    """What a page is like.
+
+    Attributes:
+        order: where its first picture and kernel are, and its words, in a wide
+            window with all folded.
+        width: of all that a phone shows.
+        bare: what scrolls sideways without a shade, on a phone.
+        texts: of each width, what is read in each picture.
+    """
+
+    order: dict[str, Any] = field(default_factory=dict)
+    width: int = 0
+    bare: list[str] = field(default_factory=list)
+    texts: dict[int, list[list[dict[str, Any]]]] = field(default_factory=dict)
+
+
+@pytest.fixture(scope="module")
+def measured(visit: Visit) -> Measured:
+    page = visit.page
+    found = Measured()
+    for width in WIDTHS:
+        page.set_viewport_size(DESKTOP | {"width": width})
+        found.order = found.order or page.evaluate(ORDER)
+        found.texts[width] = page.evaluate(TEXTS)
+    found.width = page.evaluate("document.documentElement.scrollWidth")
+    found.bare = page.evaluate(BARE, BOXES)
+    page.set_viewport_size(DESKTOP)
+    return found
+
+
+def test_picture_kernel_and_words(visit: Visit, measured: Measured) -> None:
+    if not visit.path.startswith(PARTS):
+        pytest.skip("no page of the course")
+    order = measured.order
+    assert order["picture"] is not None
+    assert order["picture"] <= PICTURE
+    assert order["kernel"] is None or order["kernel"] <= KERNEL
+    assert order["words"] <= WORDS
+
+
+def test_the_page_fits_and_what_scrolls_has_a_shade(measured: Measured) -> None:
+    assert measured.width <= min(WIDTHS)
+    assert measured.bare == []
+
+
+def test_texts_of_pictures_are_large_enough_and_apart(measured: Measured) -> None:
+    if not any(measured.texts.values()):
+        pytest.skip("no plot")
+    small, cut, over = [], [], []
+    for width, pictures in measured.texts.items():
+        for picture in pictures:
+            small += [(width, each) for each in picture if each["size"] < SMALLEST]
+            cut += [(width, each) for each in picture if not each["inside"]]
+            over += [
+                (width, one["text"], other["text"])
+                for one, other in combinations(picture, 2)
+                if overlap(one, other)
+            ]
+    assert small == []
+    assert cut == []
+    assert over == []
+
+
+def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
+    """Whether two texts do; boxes may by a few pixels, which no letter reaches."""
+    left, top = (max(one[side], other[side]) for side in ("left", "top"))
+    right, bottom = (min(one[side], other[side]) for side in ("right", "bottom"))
+    return right - left > 1 and bottom - top > 5
