@@ -116,6 +116,7 @@ MUTANTS = [
         "(x.shape, x.dtype, x.device) != (of_keys, q.dtype, q.device)",
         "(x.shape, x.device) != (of_keys, q.device)",
         "any dtype of k and v",
+        may_not_compile=True,
     ),
     Mutant(
         "(x.shape, x.dtype, x.device) != (of_keys, q.dtype, q.device)",
