@@ -292,7 +292,8 @@ def test_compile(device: str, plain: None) -> None:
     wanted, found = of_step(loss, x, weight), of_step(compiled, x, weight)
     for y, z in zip(found, wanted, strict=True):
         assert (y.dtype, y.shape) == (z.dtype, z.shape)
-        assert (y - z).abs().max() <= 2e-3 * z.abs().max()
+        # Inductor fuses operations, and rounds to float16 less often.
+        assert (y - z).abs().max() <= 1e-2 * z.abs().max()
 
 
 @pytest.mark.gpu
