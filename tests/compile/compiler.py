@@ -90,9 +90,10 @@ def of_attention(module: ModuleType) -> bool:
 
 
 def differentiable(module: ModuleType) -> bool:
-    """Whether a file has a backward pass of PyTorch's kind."""
-    kinds = (each for each in vars(module).values() if isinstance(each, type))
-    return any(issubclass(each, torch.autograd.Function) for each in kinds)
+    """Whether a file has a backward pass of PyTorch's kind, or an operator with one."""
+    kinds = [each for each in vars(module).values() if isinstance(each, type)]
+    operators = [*map(type, vars(module).values())].count(torch.library.CustomOpDef)
+    return operators > 0 or any(issubclass(x, torch.autograd.Function) for x in kinds)
 
 
 def backward(result: Any) -> None:
