@@ -65,10 +65,10 @@ def dq_kernel(
     end = tl.minimum(offs_m[:, None] + 1 + diagonal, seq_k)
     for start_n in range(0, last, BLOCK_N):
         offs_n = (start_n + tl.arange(0, BLOCK_N)).to(INDEX)
-        ptrs, mask = tile(k_ptr, k_strides, kv_at, offs_n, seq_k, offs_d, HEAD_DIM)
-        k = tl.load(ptrs, mask=mask, other=0.0)
-        ptrs, mask = tile(v_ptr, v_strides, kv_at, offs_n, seq_k, offs_d, HEAD_DIM)
-        v = tl.load(ptrs, mask=mask, other=0.0)
+        ptrs_n, here = tile(k_ptr, k_strides, kv_at, offs_n, seq_k, offs_d, HEAD_DIM)
+        k = tl.load(ptrs_n, mask=here, other=0.0)
+        ptrs_n, here = tile(v_ptr, v_strides, kv_at, offs_n, seq_k, offs_d, HEAD_DIM)
+        v = tl.load(ptrs_n, mask=here, other=0.0)
         band = offs_n[None, :], end, start_n + BLOCK_N > full
         _, ds = weights(q, k, do, v, lse, delta, band, scale, INPUT_PRECISION)
         dq = tl.dot(ds.to(k.dtype), k, dq, input_precision=INPUT_PRECISION)
@@ -105,10 +105,10 @@ def dkdv_kernel(
         for start_m in range(first, seq_q, BLOCK_M):
             at = (kv_at[0], (first_head + each) % heads)
             offs_m = (start_m + tl.arange(0, BLOCK_M)).to(INDEX)
-            ptrs, mask = tile(q_ptr, q_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
-            q = tl.load(ptrs, mask=mask, other=0.0)
-            ptrs, mask = tile(do_ptr, do_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
-            do = tl.load(ptrs, mask=mask, other=0.0)
+            ptrs_m, here = tile(q_ptr, q_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+            q = tl.load(ptrs_m, mask=here, other=0.0)
+            ptrs_m, here = tile(do_ptr, do_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+            do = tl.load(ptrs_m, mask=here, other=0.0)
             rows = (first_head + each) * seq_q + offs_m[None, :]  # [1, BLOCK_M]
             mask_m = offs_m[None, :] < seq_q
             lse = tl.load(lse_ptr + rows, mask=mask_m, other=float("inf"))  # so p = 0

@@ -65,10 +65,10 @@ def dq_kernel(
     # --8<-- [line:keys]
     for start_n in range(0, seq_k, BLOCK_N):
         offs_n = (start_n + tl.arange(0, BLOCK_N)).to(INDEX)
-        ptrs, mask = tile(k_ptr, k_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
-        k = tl.load(ptrs, mask=mask, other=0.0)
-        ptrs, mask = tile(v_ptr, v_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
-        v = tl.load(ptrs, mask=mask, other=0.0)
+        ptrs_n, here = tile(k_ptr, k_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
+        k = tl.load(ptrs_n, mask=here, other=0.0)
+        ptrs_n, here = tile(v_ptr, v_strides, at, offs_n, seq_k, offs_d, HEAD_DIM)
+        v = tl.load(ptrs_n, mask=here, other=0.0)
         _, ds = weights(q, k, do, v, lse, delta, scale, INPUT_PRECISION)
         ds = tl.where(offs_n[None, :] < seq_k, ds, 0.0)  # [BLOCK_M, BLOCK_N]
         # --8<-- [line:dq]
@@ -99,10 +99,10 @@ def dkdv_kernel(
     # --8<-- [line:queries]
     for start_m in range(0, seq_q, BLOCK_M):
         offs_m = (start_m + tl.arange(0, BLOCK_M)).to(INDEX)
-        ptrs, mask = tile(q_ptr, q_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
-        q = tl.load(ptrs, mask=mask, other=0.0)
-        ptrs, mask = tile(do_ptr, do_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
-        do = tl.load(ptrs, mask=mask, other=0.0)
+        ptrs_m, here = tile(q_ptr, q_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+        q = tl.load(ptrs_m, mask=here, other=0.0)
+        ptrs_m, here = tile(do_ptr, do_strides, at, offs_m, seq_q, offs_d, HEAD_DIM)
+        do = tl.load(ptrs_m, mask=here, other=0.0)
         rows = tl.program_id(1).to(tl.int64) * seq_q + offs_m[None, :]  # [1, BLOCK_M]
         mask_m = offs_m[None, :] < seq_q
         # Rows that do not exist have weights of 0, too: exp(s - inf).

@@ -90,9 +90,10 @@ def of_attention(module: ModuleType) -> bool:
 
 
 def differentiable(module: ModuleType) -> bool:
-    """Whether a file has a backward pass of PyTorch's kind."""
-    kinds = (each for each in vars(module).values() if isinstance(each, type))
-    return any(issubclass(each, torch.autograd.Function) for each in kinds)
+    """Whether a file has a backward pass of PyTorch's kind, or an operator with one."""
+    kinds = [each for each in vars(module).values() if isinstance(each, type)]
+    operators = [*map(type, vars(module).values())].count(torch.library.CustomOpDef)
+    return operators > 0 or any(issubclass(x, torch.autograd.Function) for x in kinds)
 
 
 def backward(result: Any) -> None:
@@ -165,10 +166,10 @@ def attention(
 def attention_backward(
     function: Callable[..., Any], inputs: calls.Inputs
 ) -> Iterator[calls.Call]:
-    """Calls with and without a gradient of the logsumexp, and with a single key."""
+    """Calls with and without a gradient of lse, with a single key, and uneven tiles."""
     known = inspect.signature(function).parameters
     one_key = dict.fromkeys("kv", inputs["k"][:, :, :1])
-    for changes in ({}, {"dlse": None}, one_key):
+    for changes in ({"block_m": 16, "block_n": 32}, {"dlse": None}, one_key):
         given = (inputs | changes).items()
         yield partial(function, **{key: x for key, x in given if key in known})
 

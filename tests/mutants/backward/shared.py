@@ -24,7 +24,19 @@ TILE_MUTANTS = [
         "(offs_d[None, :] < HEAD_DIM)",
         "rows beyond the last",
     ),
-    Mutant("tl.load(ptrs, mask=mask, other=0.0)", "tl.load(ptrs)", "loads", count=9),
+    Mutant("tl.load(ptrs, mask=mask, other=0.0)", "tl.load(ptrs)", "loads", count=5),
+    Mutant(
+        "tl.load(ptrs_n, mask=here, other=0.0)",
+        "tl.load(ptrs_n)",
+        "loads of keys in the loop",
+        count=2,
+    ),
+    Mutant(
+        "tl.load(ptrs_m, mask=here, other=0.0)",
+        "tl.load(ptrs_m)",
+        "loads of queries in the loop",
+        count=2,
+    ),
     Mutant(
         "(tl.program_id(1).to(tl.int64) // heads,",
         "(tl.program_id(1) // heads,",

@@ -95,7 +95,5 @@ MUTANTS = [
         "the standard deviation kept",
     ),
     Mutant("block_cols or best", "best", "block_cols ignored", may_not_compile=True),
-    Mutant(
-        "= 2 if whole * itemsize <= 8192 else 1", "= 1", "no two rows to a program"
-    ),
+    Mutant("= 2 if whole * itemsize <= 8192 else 1", "= 1", "no two rows to a program"),
 ]

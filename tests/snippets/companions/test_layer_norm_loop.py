@@ -13,6 +13,7 @@ class TestLayerNormLoop(LayerNormTests):
     function = staticmethod(layer_norm_loop.layer_norm)
     blocks = ({"block_cols": 16}, {"block_cols": 64}, {"block_cols": 4}, {})
     block = 16
+    units = 16  # A mean that is added up of distances from it, one tile after another.
 
     @pytest.mark.parametrize("place", [0, 255, 1999])
     @pytest.mark.parametrize("value", [1e4, -1e4])
