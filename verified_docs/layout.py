@@ -106,6 +106,11 @@ def benchmark_files(root: Path) -> list[Path]:
     return sorted(path for path in found if path.name not in others)
 
 
+def benchmark_list(record: str, name: str) -> str:
+    """What measures one list of a record: `benchmarks/parts/softmax/backward.py`."""
+    return f"benchmarks/parts/{record}/{name}.py"
+
+
 def slug(gpu: str) -> str:
     """The folder of a GPU's records: `NVIDIA H200` -> `nvidia-h200`."""
     return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")

@@ -262,14 +262,16 @@ def select(
     """The measurements of a record that match and have all keys.
 
     They lie in the record's list `measurements`, or in the one that `part` names. A
-    snippet that is newer than the benchmark's run has none: NotYet is raised. Whatever
-    else is not there is misspelt: FigureError.
+    list or a snippet that is newer than the benchmark's run has none: NotYet is raised.
+    Whatever else is not there is misspelt: FigureError.
     """
     data = record(evidence, name)
     where = dict(where)
     part = str(where.pop("part", "measurements"))
     measurements = data.get(part)
     if not isinstance(measurements, list):
+        if (evidence.root / layout.benchmark_list(name, part)).is_file():
+            raise NotYet
         lists = ", ".join(key for key, value in data.items() if type(value) is list)
         raise Absent(f"{part!r} is no list of measurements; there are: {lists}")
     known = {key for measurement in measurements for key in measurement}
