@@ -7,7 +7,7 @@ SQUARE = "tl.sum(x * x, axis=1, keep_dims=True) / cols"
 MUTANTS = [
     *ROW_MUTANTS,
     *LAUNCH_MUTANTS,
-    Mutant("mask, other=0.0, evic", "mask, other=1.0, evic", "a tail of ones"),
+    Mutant("x_ptrs, mask, other=0.0", "x_ptrs, mask, other=1.0", "a tail of ones"),
     Mutant(
         "tl.sum(x * x, axis=1, keep_dims=True)", "tl.sum(x * x)", "one for all rows"
     ),
