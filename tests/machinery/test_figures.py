@@ -115,6 +115,13 @@ def test_what_has_not_run_is_not_yet_measured(repository, query):
     assert measured(repository, query) == figures.unmeasured()
 
 
+def test_a_new_list_of_a_record_is_not_yet_measured(repository):
+    path = repository.root / "benchmarks/parts/softmax/new.py"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("PART = None\n", encoding="utf-8")
+    assert measured(repository, "softmax f part=new") == figures.unmeasured()
+
+
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
