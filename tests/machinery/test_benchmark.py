@@ -458,7 +458,7 @@ def test_the_shapes_of_a_part_differ(name: str) -> None:
 def test_decoding_reads_one_cache_after_the_other() -> None:
     part = parts.load("attention/decode")
     shape = small_shapes(part)[-1]
-    assert part.facts("", shape) == {"bytes": 2 * 2 * 2 * 64 * 16 * 4}
+    assert part.facts("", shape) == {"bytes": 2 * 2 * 2 * 64 * 16 * 2}
     turns = part.inputs(shape)
     assert len(turns) == 100000 // part.facts("", shape)["bytes"] + 1
     one, *_, last = (part.make("attention/split_kv.py", inputs) for inputs in turns)

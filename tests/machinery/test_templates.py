@@ -26,6 +26,12 @@ def dressed(site: SmallSite) -> SmallSite:
     fonts = re.findall(r'"([\w-]+-(?:wght|\d+))"', site.read("overrides/main.html"))
     assert fonts
     made = [f"docs/assets/vendor/fonts/{font}-normal.woff2" for font in fonts]
+    of_formulas = re.findall(
+        r'"(\w+-(?:Regular|Italic))"', site.read("overrides/main.html")
+    )
+    made += [
+        f"docs/assets/vendor/katex/fonts/KaTeX_{font}.woff2" for font in of_formulas
+    ]
     site.write(dict.fromkeys(made, b""))
     site.write({name: (ROOT / name).read_bytes() for name in NEEDED})
     site.edit("mkdocs.yml", "  font: false", "  font: false\n  custom_dir: overrides")
