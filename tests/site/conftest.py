@@ -78,5 +78,5 @@ def page(used: Page) -> Iterator[Page]:
     """A tab for one test, which may do with it as it likes."""
     yield used
     used.unroute_all()
-    used.emulate_media(media="screen")
+    used.emulate_media(media="null")
     used.goto("about:blank")

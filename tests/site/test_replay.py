@@ -202,7 +202,7 @@ def test_paper_has_the_key_frames(page: Page) -> None:
     page.emulate_media(media="print")
     assert page.locator("verified-replay > figure").is_visible()
     assert not page.locator("verified-replay > .replay").is_visible()
-    page.emulate_media(media="screen")
+    page.emulate_media(media="null")
     assert not page.locator("verified-replay > figure").is_visible()
 
 
