@@ -70,11 +70,6 @@ def compiled_dropout(x: Tensor, p: float, **others: Any) -> Call:
     return partial(compiled, x.detach().requires_grad_())
 
 
-def copy(x: Tensor, **others: Any) -> Call:
-    """What a copy takes."""
-    return peers.copy(x)
-
-
 def check(name: str, inputs: Inputs, found: Tensor) -> None:
     """What stays is scaled, about as much as should is 0."""
     if name == "copy":
@@ -98,7 +93,11 @@ PART = Part(
     shapes=shapes(),
     inputs=matrices,
     own=published(STORED, SEEDED) | SHARED,
-    peers={"F.dropout": torch_dropout, "torch.compile": compiled_dropout, "copy": copy},
+    peers={
+        "F.dropout": torch_dropout,
+        "torch.compile": compiled_dropout,
+        "copy": peers.copy,
+    },
     check=check,
     facts=moved,
     measure=timing.one_by_one,

@@ -5,31 +5,15 @@ matrix of the same size and dtype, which takes turns with the kernels.
 """
 
 from functools import partial
-from itertools import product
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks import peers, timing
 from benchmarks.calls import Call, Inputs
 from benchmarks.part import Part, Shape, near, published
-
-SIZE = 2**29  # bytes of a matrix: many times the L2 cache
-COLUMNS = (1024, 2048, 4096, 8192, 16384, 32768, 65536)
-EPS = 1e-5
-
-
-def shapes() -> list[Shape]:
-    """Both norms, two dtypes, rows of all lengths."""
-    found = []
-    for norm, dtype, cols in product(
-        ("layer", "rms"), ("float32", "bfloat16"), COLUMNS
-    ):
-        found.append(shape := Shape(norm=norm, dtype=dtype, rows=0, cols=cols))
-        shape.rows = SIZE // timing.itemsize(shape) // cols
-    return found
+from benchmarks.parts.companions import EPS, normed, norms
 
 
 def matrices(shape: Shape) -> list[Inputs]:
@@ -40,24 +24,15 @@ def matrices(shape: Shape) -> list[Inputs]:
     return [{"x": x, "eps": EPS} | vectors]
 
 
-def norm(
-    x: Tensor, weight: Tensor, bias: Tensor | None = None, eps: float = EPS
-) -> Tensor:
-    """PyTorch's layer norm; its RMS norm where there is no bias."""
-    if bias is None:
-        return F.rms_norm(x, x.shape[1:], weight, eps)
-    return F.layer_norm(x, x.shape[1:], weight, bias, eps)
-
-
 def torch_norm(**inputs: Any) -> Call:
     """PyTorch's own."""
-    return partial(norm, **inputs)
+    return partial(normed, **inputs)
 
 
 def compiled_norm(**inputs: Any) -> Call:
     """PyTorch's own kernel for this very shape."""
     torch._dynamo.reset()
-    return partial(torch.compile(norm, dynamic=False), **inputs)
+    return partial(torch.compile(normed, dynamic=False), **inputs)
 
 
 def liger_norm(
@@ -74,11 +49,6 @@ def liger_norm(
     return partial(LigerLayerNormFunction.apply, x, weight, bias, eps)
 
 
-def copy(x: Tensor, **others: Any) -> Call:
-    """What a copy takes."""
-    return peers.copy(x)
-
-
 def check(name: str, inputs: Inputs, found: Any) -> None:
     """Compare some rows with float64."""
     if name == "copy":
@@ -86,7 +56,7 @@ def check(name: str, inputs: Inputs, found: Any) -> None:
     found = found[0] if isinstance(found, tuple) else found
     some = slice(None, None, max(1, len(found) // 8))
     doubled = {key: inputs[key].double() for key in inputs.keys() & {"weight", "bias"}}
-    expected = norm(inputs["x"][some].double(), **doubled, eps=inputs["eps"])
+    expected = normed(inputs["x"][some].double(), **doubled, eps=inputs["eps"])
     near(found[some].double(), expected)
 
 
@@ -96,7 +66,7 @@ def moved(name: str, shape: Shape) -> dict[str, Any]:
 
 
 PART = Part(
-    shapes=shapes(),
+    shapes=norms(),
     inputs=matrices,
     own=published(
         "companions/layer_norm.py",
@@ -108,7 +78,7 @@ PART = Part(
         "torch": torch_norm,
         "torch.compile": compiled_norm,
         "liger": liger_norm,
-        "copy": copy,
+        "copy": peers.copy,
     },
     check=check,
     facts=moved,

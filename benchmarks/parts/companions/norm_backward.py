@@ -6,20 +6,16 @@ dtype, which takes turns with the kernels.
 """
 
 from functools import partial
-from itertools import product
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from benchmarks import peers, timing
 from benchmarks.calls import Call, Inputs, load, public
 from benchmarks.part import Kernel, Part, Shape, near
+from benchmarks.parts.companions import EPS, normed, norms
 
-SIZE = 2**29  # bytes of a matrix: many times the L2 cache
-COLUMNS = (1024, 2048, 4096, 8192, 16384, 32768, 65536)
-EPS = 1e-5
 LOCKS, ONE, WIDE, RMS = (
     f"companions/{name}.py"
     for name in (
@@ -43,17 +39,6 @@ class Backward(Kernel):
         return self.then(partial(function, **given, **self.options))
 
 
-def shapes() -> list[Shape]:
-    """Both norms, two dtypes, rows of all lengths; and a matrix of usual size."""
-    found = []
-    for norm, dtype, cols in product(
-        ("layer", "rms"), ("float32", "bfloat16"), COLUMNS
-    ):
-        found.append(shape := Shape(norm=norm, dtype=dtype, rows=0, cols=cols))
-        shape.rows = SIZE // timing.itemsize(shape) // cols
-    return found
-
-
 def matrices(shape: Shape) -> list[Inputs]:
     """Fresh dy, x, weight and bias, all of one dtype, and what forward keeps."""
     x, dy = (timing.normal(shape.rows, shape.cols, dtype=shape.dtype) for _ in "xy")
@@ -68,13 +53,6 @@ def matrices(shape: Shape) -> list[Inputs]:
     return [found | kept | {"bias": bias}]
 
 
-def norm(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """PyTorch's layer norm; its RMS norm where there is no bias."""
-    if bias is None:
-        return F.rms_norm(x, x.shape[1:], weight, EPS)
-    return F.layer_norm(x, x.shape[1:], weight, bias, EPS)
-
-
 def backward(function: Any, dy: Tensor, **inputs: Tensor) -> Call:
     """The backward pass alone of a function of x, weight and, perhaps, bias."""
     names = [name for name in ("x", "weight", "bias") if name in inputs]
@@ -86,13 +64,13 @@ def backward(function: Any, dy: Tensor, **inputs: Tensor) -> Call:
 
 def torch_norm(**inputs: Tensor) -> Call:
     """PyTorch's own."""
-    return backward(norm, **inputs)
+    return backward(normed, **inputs)
 
 
 def compiled_norm(**inputs: Tensor) -> Call:
     """PyTorch's own kernels for this very shape."""
     torch._dynamo.reset()
-    return backward(torch.compile(norm, dynamic=False), **inputs)
+    return backward(torch.compile(normed, dynamic=False), **inputs)
 
 
 def liger_norm(**inputs: Tensor) -> Call:
@@ -107,11 +85,6 @@ def liger_norm(**inputs: Tensor) -> Call:
     return backward(lambda *all: LigerRMSNormFunction.apply(*all, *options), **inputs)
 
 
-def copy(x: Tensor, **others: Tensor) -> Call:
-    """What a copy takes."""
-    return peers.copy(x)
-
-
 def check(name: str, inputs: Inputs, found: Any) -> None:
     """Compare some rows of dx with float64, and a few columns of the sums."""
     if name == "copy":
@@ -120,7 +93,7 @@ def check(name: str, inputs: Inputs, found: Any) -> None:
     some = slice(None, None, max(1, len(dx) // 8))
     doubled = {key: inputs[key].double() for key in ("weight", "bias") if key in inputs}
     near_by = {key: inputs[key][some].double() for key in ("dy", "x")}
-    near(dx[some].double(), backward(norm, **near_by, **doubled)()[0])
+    near(dx[some].double(), backward(normed, **near_by, **doubled)()[0])
     if isinstance(found, tuple):
         few = slice(None, 64)
         x = inputs["x"][:, few].double()
@@ -137,7 +110,7 @@ def moved(name: str, shape: Shape) -> dict[str, Any]:
 
 
 PART = Part(
-    shapes=shapes(),
+    shapes=norms(),
     inputs=matrices,
     own={
         name: Backward(name, takes=lambda shape: shape.norm == "layer")
@@ -148,7 +121,7 @@ PART = Part(
         "torch": torch_norm,
         "torch.compile": compiled_norm,
         "liger": liger_norm,
-        "copy": copy,
+        "copy": peers.copy,
     },
     check=check,
     facts=moved,

@@ -6,14 +6,13 @@ of partial sums. Of that with locks: how many there are, and which a program tak
 
 from functools import partial
 
-from benchmarks import timing
+from benchmarks import peers, timing
 from benchmarks.part import Part, Shape
 from benchmarks.parts.companions.norm_backward import (
     LOCKS,
     ONE,
     Backward,
     check,
-    copy,
     matrices,
     moved,
 )
@@ -42,7 +41,7 @@ PART = Part(
     shapes=[SHAPE(rows=16384, cols=4096), SHAPE(rows=65536, cols=1024)],
     inputs=matrices,
     own=OWN,
-    peers={"copy": copy},
+    peers={"copy": peers.copy},
     check=check,
     facts=moved,
     measure=timing.one_by_one,
