@@ -15,7 +15,7 @@ class Language:
     Attributes:
         name: of a fence on a page, and of the highlighter.
         comment: what starts a comment, and so a marker.
-        command: what runs a file, before its path.
+        command: what runs a file, before its arguments (code/snippets.py).
     """
 
     name: str

@@ -56,6 +56,11 @@ def snippet_file(snippet: str) -> str:
     return f"{SNIPPETS}/{snippet}"
 
 
+def module(snippet: str) -> str:
+    """`softmax/online.py` -> `snippets.softmax.online`, as Python imports it."""
+    return ".".join(PurePosixPath(snippet_file(snippet)).with_suffix("").parts)
+
+
 def test_file(snippet: str) -> str:
     """`softmax/online.py` -> `tests/snippets/softmax/test_online.py`."""
     name = PurePosixPath(snippet)

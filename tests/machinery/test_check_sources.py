@@ -130,6 +130,18 @@ def test_an_inner_section_is_on_the_page_of_the_outer_one(site):
     assert site.found() == []
 
 
+def test_the_command_that_runs_a_snippet(site):
+    as_file, as_module = "snippets/part/one.py\n", "-m snippets.part.one\n"
+    lie = "which README does not list and no test runs [FAULT]"
+    site.edit(PAGE, as_file, as_module)
+    assert [text.endswith(lie) for text in site.found()] == [True]
+    site.edit(SNIPPET, "import math\n", "import math\n\nimport snippets.part.two\n")
+    site.record()
+    assert site.found() == []
+    site.edit(PAGE, as_module, as_file)
+    assert [text.endswith(lie) for text in site.found()] == [True]
+
+
 def test_a_record_of_a_snippet_that_is_gone(site):
     (site.root / SNIPPET).rename(site.root / "snippets/part/gone.py")
     site.write({f"{TESTS}/test_gone.py": TEST})

@@ -29,14 +29,28 @@ def test_the_same_as_alone(tmp_path: Path, content: str) -> None:
     file.write_text(content)
     (tmp_path / "own.py").write_text("x = 1")
     alone = subprocess.run([sys.executable, file], capture_output=True, text=True)
-    found = prepared.run(ROOT, str(file), 60)
+    found = prepared.run(ROOT, [str(file)], 60)
     assert (found.returncode, found.stdout) == (alone.returncode, alone.stdout)
     assert found.stderr.split("\n")[-2:] == alone.stderr.split("\n")[-2:]
+
+
+def test_a_module_as_alone(tmp_path: Path) -> None:
+    file = tmp_path / "snippets/part/one.py"
+    file.parent.mkdir(parents=True)
+    file.with_name("two.py").write_text("x = 1")
+    imports = "import sys; from snippets.part.two import x"
+    file.write_text(f"{imports}; print(x, {FILES['who it is'].partition('print(')[2]}")
+    command = "-m", "snippets.part.one"
+    alone = subprocess.run(
+        [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True
+    )
+    found = prepared.run(tmp_path, [*command], 60)
+    assert found.stdout == alone.stdout == f"1 __main__ {file} [] {tmp_path}\n"
 
 
 def test_it_may_not_take_too_long(tmp_path: Path) -> None:
     file = tmp_path / "one.py"
     file.write_text("while True: pass")
-    assert prepared.run(ROOT, str(file), 1).returncode == -14
+    assert prepared.run(ROOT, [str(file)], 1).returncode == -14
     file.write_text("print(1)")
-    assert prepared.run(ROOT, str(file), 60).stdout == "1\n"
+    assert prepared.run(ROOT, [str(file)], 60).stdout == "1\n"

@@ -563,6 +563,19 @@ def test_without_make_gpu_a_gpu_records_nothing(tree):
     assert not (tree.root / ".cache").exists()
 
 
+def test_a_demo_that_imports_another_snippet(interpreted):
+    interpreted.edit(
+        "snippets/part/b.py", "VALUE", "from snippets.part import a\nVALUE"
+    )
+    interpreted.edit("snippets/part/b.py", "'b é'", "a.VALUE")
+    interpreted.pytest(TEST_B)
+    recorded = json.loads(interpreted.read(CACHE))["snippets"]["part/b.py"]
+    (entry,) = recorded.values()
+    # What the other one prints when it is imported, and its own line.
+    assert (entry["state"], entry["output"]) == ("passed", "a é\n1\n")
+    assert "snippets/part/a.py" in entry["manifest"]
+
+
 def test_a_demo_that_fails_shows_its_own_words(interpreted):
     interpreted.edit(
         "snippets/part/b.py", "print", "if __name__ == '__main__': 1 / 0 #"

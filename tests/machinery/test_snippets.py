@@ -206,6 +206,22 @@ def test_resolve_and_its_errors(tmp_path):
             snippets.load(tmp_path, outside)
 
 
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("import torch\n", ["snippets/part/one.py"]),
+        ("# as snippets do\nimport snippetsuite\n", ["snippets/part/one.py"]),
+        ("from snippets.part.two import x\n", ["-m", "snippets.part.one"]),
+        ("import torch\nimport snippets.part.two\n", ["-m", "snippets.part.one"]),
+    ],
+)
+def test_a_snippet_that_imports_others_runs_as_a_module(tmp_path, text, arguments):
+    file = tmp_path / "snippets/part/one.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(text)
+    assert snippets.arguments(tmp_path, "part/one.py") == arguments
+
+
 def test_wrong_on_purpose_is_in_the_name_of_the_file_and_in_its_words():
     words = b'"""Wrong on purpose: no mask."""\n'
     assert snippets.parse("softmax/wrong_tail.py", words).wrong

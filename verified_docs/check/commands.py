@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 
 from verified_docs.check.site import Site, short
+from verified_docs.code import snippets
 
-RUNS = re.compile(r"(?:TRITON_INTERPRET=1 )?python snippets/(\S+\.py)")
+RUNS = re.compile(r"(?:TRITON_INTERPRET=1 )?python ((?:-m )?snippets\S+)")
 LISTED = re.compile(r"^\s*\$ (.*?)(?:\s+#.*)?$|(?<!`)`([^`\n]+)`(?!`)", re.MULTILINE)
 
 
@@ -28,7 +29,8 @@ def faults(site: Site, text: str) -> Iterator[tuple[str, str]]:
 def known(site: Site, command: str) -> bool:
     """Does README list this command, or a test run it?"""
     if runs := RUNS.fullmatch(command):
-        return runs[1] in site.snippets
+        runnable = (snippets.arguments(site.root, name) for name in site.snippets)
+        return runs[1].split() in runnable
     readme = site.root / "README.md"
     if readme.is_file():
         listed = LISTED.findall(readme.read_text(encoding="utf-8"))

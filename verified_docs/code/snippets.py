@@ -6,6 +6,7 @@ is of the bytes of the file.
 
 import difflib
 import hashlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from pathlib import Path
 from verified_docs import layout
 from verified_docs.code import sections
 from verified_docs.code.sections import Section, SnippetError
+
+OTHERS = re.compile(rf"^\s*(from|import) {layout.SNIPPETS}\b", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,16 @@ def load(root: Path, name: str) -> Snippet:
         hint = f"; did you mean {near[0]}?" if near else ""
         raise SnippetError(path, 1, f"there is no such snippet{hint}")
     return parse(name, path.read_bytes(), path)
+
+
+def arguments(root: Path, name: str) -> list[str]:
+    """What Python is given at the root to run a snippet: its path.
+
+    One that imports others runs as a module, so that they are found.
+    """
+    file = layout.snippet_file(name)
+    alone = not OTHERS.search((root / file).read_text("utf-8"))
+    return [file] if alone else ["-m", layout.module(name)]
 
 
 def resolve(root: Path, reference: str) -> tuple[Snippet, Section]:

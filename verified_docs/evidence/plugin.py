@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from verified_docs import languages, layout
+from verified_docs.code import snippets
 from verified_docs.evidence import machine, manifest, prepared, records
 
 DEMO_SECONDS = 300
@@ -87,13 +88,13 @@ def demo(
     """Run a snippet on its own, as a reader would, and keep what it prints."""
     root = request.config.rootpath
     snippet = layout.tested_by(root)[request.node.parent.nodeid]
-    file = layout.snippet_file(snippet)
+    arguments = snippets.arguments(root, snippet)
     triton: Any = sys.modules.get("triton")
     if triton and triton.knobs.runtime.interpret:
-        run = prepared.run(root, file, DEMO_SECONDS)
+        run = prepared.run(root, arguments, DEMO_SECONDS)
     else:
         run = subprocess.run(
-            [*languages.language(snippet).command, file],
+            [*languages.language(snippet).command, *arguments],
             cwd=root,
             capture_output=True,
             encoding="utf-8",
@@ -101,7 +102,9 @@ def demo(
         )
     if run.returncode or not run.stdout.strip():
         reason = f"exit status {run.returncode}" if run.returncode else "prints nothing"
-        pytest.fail(f"{file}: {reason}\n{run.stderr}", pytrace=False)
+        pytest.fail(
+            f"{layout.snippet_file(snippet)}: {reason}\n{run.stderr}", pytrace=False
+        )
     checked()
     record_property("output", run.stdout)
     record_property("no_accuracy", getattr(request.module, "NO_ACCURACY", ""))

@@ -3,8 +3,8 @@
 To import them takes two seconds, and a snippet's own part of a demo a tenth of one. A
 fork has what a new process has after these imports, and nothing of the tests.
 
-Run as a program, it is that process: each line of its input is [file, file of its
-output, file of its errors, seconds], each line of its output how that ended.
+Run as a program, it is that process: each line of its input is [arguments, file of the
+output, file of the errors, seconds], each line of its output how that ended.
 """
 
 import importlib
@@ -26,18 +26,21 @@ def _process(root: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe, text=True)
 
 
-def run(root: Path, file: str, seconds: int) -> "subprocess.CompletedProcess[str]":
-    """What `python file` would come to, in `root`; -14 if it takes longer."""
+def run(
+    root: Path, arguments: list[str], seconds: int
+) -> "subprocess.CompletedProcess[str]":
+    """What `python file` or `python -m module` comes to in `root`; -14 if too slow."""
     process = _process(root)
     assert process.stdin
     assert process.stdout
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder, "out"), Path(folder, "err")
-        print(json.dumps([file, str(out), str(err), seconds]), file=process.stdin)
+        print(json.dumps([arguments, str(out), str(err), seconds]), file=process.stdin)
         process.stdin.flush()
         status = int(process.stdout.readline())
         said, errors = out.read_text("utf-8"), err.read_text("utf-8")
-    return subprocess.CompletedProcess([sys.executable, file], status, said, errors)
+    command = [sys.executable, *arguments]
+    return subprocess.CompletedProcess(command, status, said, errors)
 
 
 def _serve() -> None:
@@ -51,16 +54,21 @@ def _serve() -> None:
         print(status, flush=True)
 
 
-def _become(file: str, out: str, err: str, seconds: int) -> None:
-    """From here on, this process is `python file`."""
+def _become(arguments: list[str], out: str, err: str, seconds: int) -> None:
+    """From here on, this process is Python with these arguments."""
     signal.alarm(seconds)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for stream, path in ((1, out), (2, err)):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
     sys.modules["torch"].seed()  # Each new process draws its own.
-    script = Path(file).resolve()
-    sys.argv, sys.path[0] = [file], str(script.parent)
-    runpy.run_path(str(script), run_name="__main__")
+    *option, name = arguments
+    if option == ["-m"]:
+        sys.path[0] = str(Path.cwd())
+        runpy.run_module(name, run_name="__main__", alter_sys=True)
+    else:
+        script = Path(name).resolve()
+        sys.argv, sys.path[0] = [name], str(script.parent)
+        runpy.run_path(str(script), run_name="__main__")
     sys.exit()
 
 
