@@ -178,3 +178,19 @@ def test_a_stated_figure_links_its_source():
             figures.stated(text, entries, "")
     with pytest.raises(FigureError, match="names no entry of"):
         figures.stated("4.8 TB/s | somebody", entries, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "pieces"),
+    [
+        ("backward/two_kernels.py", ["backward/", "two_", "kernels.py"]),
+        (
+            "TestOnline::test_x[a&b-0.9]",
+            ["Test", "Online::", "test_", "x[", "a&amp;b-", "0.9]"],
+        ),
+        ("sdpa-flash", ["sdpa-", "flash"]),
+        ("torch", ["torch"]),
+    ],
+)
+def test_where_a_name_may_break(name: str, pieces: list[str]) -> None:
+    assert figures.breakable(name).split("<wbr>") == pieces

@@ -81,9 +81,14 @@ def recorded(repository: Repository) -> None:
     repository.measure(MEASUREMENTS)
 
 
+def tree(shown: str) -> ET.Element:
+    """What is well-formed, with names in one piece."""
+    return ET.fromstring(shown.replace("<wbr>", ""))
+
+
 def plot(repository: Repository, body: str = PLOT, layout: str = "wide") -> ET.Element:
     """The figure as a tree, with one of its two layouts: it is well-formed."""
-    figure = ET.fromstring(plots.plot(repository.evidence(), STYLE, body))
+    figure = tree(plots.plot(repository.evidence(), STYLE, body))
     (other,) = (
         svg for svg in figure.findall("svg") if svg.get("class") != f"plot-{layout}"
     )
@@ -93,7 +98,7 @@ def plot(repository: Repository, body: str = PLOT, layout: str = "wide") -> ET.E
 
 def table(repository: Repository, body: str = TABLE) -> list[list[str]]:
     """The texts of the cells, row by row."""
-    figure = ET.fromstring(plots.table(repository.evidence(), body))
+    figure = tree(plots.table(repository.evidence(), body))
     return [["".join(cell.itertext()) for cell in row] for row in figure.iter("tr")]
 
 
@@ -375,8 +380,7 @@ def test_faults(repository, body, old, new, reason):
 
 
 def heatmap(repository: Repository, body: str = HEAT) -> ET.Element:
-    shown = plots.heatmap(repository.evidence(), STYLE, body)
-    return ET.fromstring(shown.replace("<wbr>", ""))
+    return tree(plots.heatmap(repository.evidence(), STYLE, body))
 
 
 SPEEDS = {  # of a shape of 128 and of 1024 columns, in TB/s
@@ -460,7 +464,7 @@ def measure_launches(repository: Repository) -> None:
 
 
 def spans(repository: Repository, body: str = TIMELINE) -> ET.Element:
-    return ET.fromstring(timeline.render(repository.evidence(), body))
+    return tree(timeline.render(repository.evidence(), body))
 
 
 def test_a_time_line_has_a_bar_for_each_program(repository):

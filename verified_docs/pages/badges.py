@@ -8,7 +8,7 @@ from typing import Any
 from verified_docs import layout
 from verified_docs.evidence.records import Entry
 from verified_docs.evidence.status import Run, Status
-from verified_docs.pages.figures import scientific
+from verified_docs.pages.figures import breakable, scientific
 
 INTERPRETER = "Triton's interpreter, on the CPU"
 FACTS = {
@@ -120,7 +120,7 @@ def _errors(entry: Entry) -> str:
         return _list("No error is measured:", [entry.no_accuracy])
     rows = "".join(
         f'<tr><th scope="row">{escape(dtype)}</th><td>{scientific(found.error)}</td>'
-        f"<td>{scientific(found.bound)}</td><td>{escape(found.case)}</td></tr>"
+        f"<td>{scientific(found.bound)}</td><td>{breakable(found.case)}</td></tr>"
         for dtype, found in entry.errors.items()
     )
     return (
@@ -200,7 +200,7 @@ def table(statuses: list[Status], base: str = "/", published: str = "") -> str:
             for gpu in heads[2:]
         )
         rows += (
-            f'<tr><th scope="row"><code>{escape(status.snippet.name)}</code></th>'
+            f'<tr><th scope="row"><code>{breakable(status.snippet.name)}</code></th>'
             f"<td>{render(status, base, published)}</td>{cells}</tr>"
         )
     return (

@@ -25,6 +25,8 @@ from verified_docs.evidence.status import Evidence
 NOT_YET = "not yet measured"
 BIBLIOGRAPHY = "reference/bibliography"
 TIMES = "\N{MULTIPLICATION SIGN}"
+# Where a name of a file or a test may be broken: behind its marks, between its words.
+BREAKS = re.compile(r"(?<=[/_:[-])(?=\w)|(?<=[a-z])(?=[A-Z])")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -38,6 +40,11 @@ class Absent(FigureError):
 
 class NotYet(Exception):
     """A figure that is still to be measured."""
+
+
+def breakable(name: str) -> str:
+    """The HTML of a name which a narrow column breaks where a word of it ends."""
+    return BREAKS.sub("<wbr>", escape(name))
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -21,7 +21,14 @@ from verified_docs.pages.drawing import (
     draw,
     number,
 )
-from verified_docs.pages.figures import FigureError, NotYet, render, unit, unmeasured
+from verified_docs.pages.figures import (
+    FigureError,
+    NotYet,
+    breakable,
+    render,
+    unit,
+    unmeasured,
+)
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale"}
@@ -254,7 +261,7 @@ def _heat(ours: Grid, theirs: Grid, key: tuple[str, Any], form: str) -> str:
     part = ours.values[key] / theirs.values[key]
     shade = min(max(int(10 * part) - 5, 0), len(SHADES) - 1)
     both = "".join(
-        f"<span>{escape(short(found.names[key])).replace('_', '_<wbr>')}"
+        f"<span>{breakable(short(found.names[key]))}"
         f"{' (stale)' if found.names[key] in found.stale else ''} "
         f"{render(found.values[key], form).partition(chr(160))[0]}</span>"
         for found in (ours, theirs)
@@ -275,7 +282,7 @@ def _table(found: Grid, rows: str, columns: str, form: str, title: str) -> str:
     for row in found.rows:
         shown = "".join(_cell(found, (row, column), form) for column in found.columns)
         body += (
-            f'<tr><th scope="row"><code>{escape(found.label(row))}</code></th>'
+            f'<tr><th scope="row"><code>{breakable(found.label(row))}</code></th>'
             f"{shown}</tr>"
         )
     corner = f"{escape(rows)} \N{REVERSE SOLIDUS} {escape(columns)}"
