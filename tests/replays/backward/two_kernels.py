@@ -72,12 +72,12 @@ def by_kernel(first: str, second: str) -> Sentence:
 def gradient_of_scores(at: Moment) -> str:
     """The tile of dS, and what becomes of keys that do not exist."""
     text = (
-        "dS = P (dP - delta), the gradient of the scores. The tile is used at once and "
-        "never stored."
+        "The function has returned dS = P (dP - delta), the gradient of the scores. It "
+        "is used at once and never stored. "
     )
     if int(at.array("offs_n")[-1]) >= int(at.array("seq_k")):
-        text += " A key that does not exist has a score of 0, so its dS is made 0."
-    return text
+        return text + "A key that does not exist has a score of 0: its dS is made 0."
+    return text + "All keys of this tile exist, so nothing is made 0."
 
 
 def scores(name: str, label: str, title: str, rows: str, cols: str) -> Map:
@@ -146,9 +146,9 @@ REPLAY = Replay(
     rows="offs_m",
     lines={
         "dq: q = tl.load": (
-            "Program {program} of the first kernel owns the queries {all.offs_m.first} "
-            "to {all.offs_m.end}: nobody else adds to their gradient. Load their rows "
-            "of Q: {bytes} bytes."
+            "This program of the first kernel owns the queries {all.offs_m.first} to "
+            "{all.offs_m.end}: nobody else adds to their gradient. Load their rows of "
+            "Q: {bytes} bytes."
         ),
         "dq:  o = tl.load": "Load the same rows of the output: {bytes} bytes.",
         "dq: do = tl.load": "Load the same rows of dO: {bytes} bytes.",
@@ -161,8 +161,7 @@ REPLAY = Replay(
             "{row}."
         ),
         "keep": (
-            "Store delta, {bytes} bytes. The second kernel will read it, so it need "
-            "not read O."
+            "Store delta, {bytes} bytes. The second kernel will read these and not O."
         ),
         "dq = tl.zeros": "",
         "dq: k = tl.load": (
@@ -191,12 +190,12 @@ REPLAY = Replay(
             "the chip."
         ),
         "tl.store(ptrs, dq": (
-            "All keys were seen. Times the scale, and dQ of these queries is stored, "
+            "All keys were seen. dQ of these queries, times the scale, is stored, "
             "once: {bytes} bytes."
         ),
         "dkdv: k = tl.load": (
-            "Program {program} of the second kernel owns the keys {all.offs_n.first} "
-            "to {all.offs_n.end}. Load their rows of K: {bytes} bytes."
+            "This program of the second kernel owns the keys {all.offs_n.first} to "
+            "{all.offs_n.end}. Load their rows of K: {bytes} bytes."
         ),
         "dkdv: v = tl.load": "Load the same rows of V: {bytes} bytes.",
         "dk = tl.zeros": "",
@@ -211,12 +210,12 @@ REPLAY = Replay(
             "Load their delta, which the first kernel has left: {bytes} bytes."
         ),
         "dv": (
-            "dS is as before. The weights, turned, times dO are what these queries add "
-            "to dV."
+            "The function has returned P and dS, turned. P times dO is what these "
+            "queries add to dV."
         ),
-        "dk": "dS, turned, times Q is what these queries add to dK.",
+        "dk": "And dS times Q is what they add to dK.",
         "tl.store(ptrs, dk": (
-            "All queries were seen. Times the scale, and dK of these keys is stored: "
+            "All queries were seen. dK of these keys, times the scale, is stored: "
             "{bytes} bytes."
         ),
         "tl.store(ptrs, dv": "Store their dV, which has no scale: {bytes} bytes.",
