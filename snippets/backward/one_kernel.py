@@ -26,10 +26,8 @@ def weights(
     """p and ds of a tile from (q, k, do, v); p.T and ds.T from (k, q, v, do)."""
     # A row that saw nothing has lse = -inf. Its weights are 0: exp2(s - inf).
     lse2 = tl.where(lse == float("-inf"), float("inf"), lse * LOG2_E)
-    # --8<-- [line:p]
     s = tl.dot(a, b.T)
     p = tl.exp2(s * (scale * LOG2_E) - lse2)
-    # --8<-- [line:mask]
     if MASKED:
         seen = offs_n < seq_k
         if CAUSAL:
@@ -82,6 +80,7 @@ def backward_kernel(
     dk = tl.zeros((BLOCK_N, BLOCK_D), tl.float32)
     dv = tl.zeros((BLOCK_N, BLOCK_D), tl.float32)
     for head in range(kv_head * GROUP, kv_head * GROUP + GROUP):
+        # --8<-- [line:queries]
         for start_m in range(first, seq_q, BLOCK_M):
             q = q_desc.load([batch, head, start_m, 0]).reshape(BLOCK_M, BLOCK_D)
             do = do_desc.load([batch, head, start_m, 0]).reshape(BLOCK_M, BLOCK_D)
@@ -89,6 +88,7 @@ def backward_kernel(
             rows = (batch * heads + head).to(tl.int64) * seq_q + offs_m
             lse = tl.load(lse_ptr + rows, mask=offs_m < seq_q, other=float("inf"))
             delta = tl.load(delta_ptr + rows, mask=offs_m < seq_q, other=0.0)
+            # --8<-- [line:weights]
             p_t, ds_t = weights(
                 k, q, v, do, lse, delta, offs_m, offs_n,
                 scale, seq_q, seq_k, CAUSAL, MASKED,
@@ -176,8 +176,6 @@ def attention_backward(
         return dq.zero_(), dk.zero_(), dv.zero_()
     lse, dlse = lse.contiguous(), None if dlse is None else dlse.contiguous()
     delta = torch.empty_like(lse)
-    # --8<-- [line:zeros]
-    dq_sum = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
     scale = head_dim**-0.5 if scale is None else scale
     block_d = max(16, triton.next_power_of_2(head_dim))
     tile = tile or TILES[max(64, block_d)]
@@ -186,6 +184,9 @@ def attention_backward(
     def tiles_of(rows: int, *tensors: torch.Tensor) -> list[TensorDescriptor]:
         return [TensorDescriptor.from_tensor(x, [1, 1, rows, block_d]) for x in tensors]
 
+    # --8<-- [start:steps]
+    # --8<-- [line:zeros]
+    dq_sum = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
     with torch.cuda.device_of(q):
         delta_kernel[(triton.cdiv(seq_q, block_m) * batch * heads,)](
             *tiles_of(block_m, o, do), dlse, delta, heads, seq_q,
@@ -200,6 +201,7 @@ def attention_backward(
         )  # fmt: skip
         # --8<-- [line:convert]
         torch.mul(dq_sum, scale, out=dq)
+    # --8<-- [end:steps]
     return dq, dk, dv
 
 
