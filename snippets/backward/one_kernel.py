@@ -34,7 +34,8 @@ def weights(
             seen &= offs_n <= offs_m + seq_k - seq_q
         p = tl.where(seen, p, 0.0)
     dp = tl.dot(c, d.T)
-    return p, p * (dp - delta)
+    ds = p * (dp - delta)
+    return p, ds
 
 
 # --8<-- [end:weights]
@@ -107,10 +108,10 @@ def backward_kernel(
                 ptrs = dq_sum + rows * HEAD_DIM + offs_d
                 mask = (offs_m < seq_q) & (offs_d < HEAD_DIM)
                 tl.atomic_add(ptrs, dq_t, mask=mask, sem="relaxed")
-    dk = (dk * scale).to(k.dtype).reshape(1, 1, BLOCK_N, BLOCK_D)
-    dv = dv.to(v.dtype).reshape(1, 1, BLOCK_N, BLOCK_D)
-    dk_desc.store([batch, kv_head, start_n, 0], dk)
-    dv_desc.store([batch, kv_head, start_n, 0], dv)
+    dk = (dk * scale).to(k.dtype)
+    dk_desc.store([batch, kv_head, start_n, 0], dk.reshape(1, 1, BLOCK_N, BLOCK_D))
+    dv = dv.to(v.dtype)
+    dv_desc.store([batch, kv_head, start_n, 0], dv.reshape(1, 1, BLOCK_N, BLOCK_D))
 
 
 # --8<-- [end:backward]
@@ -189,9 +190,8 @@ def attention_backward(
     dq_sum = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
     with torch.cuda.device_of(q):
         delta_kernel[(triton.cdiv(seq_q, block_m) * batch * heads,)](
-            *tiles_of(block_m, o, do), dlse, delta, heads, seq_q,
-            BLOCK_M=block_m, BLOCK_D=block_d,
-        )  # fmt: skip
+            *tiles_of(block_m, o, do), dlse, delta, heads, seq_q, block_m, block_d
+        )
         backward_kernel[(triton.cdiv(seq_k, block_n) * batch * kv_heads,)](
             *tiles_of(block_m, q, do), *tiles_of(block_n, k, v, dk, dv),
             tiles_of(block_m, dq_sum)[0] if tma else dq_sum, lse, delta,
