@@ -159,10 +159,7 @@ REPLAY = Replay(
         ),
         "backward: dv = dv": "",
         "dk_desc.store": "Store dK of these keys: {bytes} bytes.",
-        "dv_desc.store": (
-            "Store their dV, which has no scale: {bytes} bytes. In the end the launch "
-            "multiplies the sum of dQ by the scale."
-        ),
+        "dv_desc.store": "Store their dV, which has no scale: {bytes} bytes.",
     },
     frames="tl.atomic_add",
     program={
