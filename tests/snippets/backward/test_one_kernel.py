@@ -11,7 +11,7 @@ from tests.harness.inputs import HALVES, INTERPRETED, far_apart, normal
 from tests.harness.poison import guarded
 from tests.snippets.attention.reference import visible
 from tests.snippets.backward.reduce_add import teach
-from tests.snippets.backward.suite import RUNS, BackwardTests
+from tests.snippets.backward.suite import LENGTHS, RUNS, BackwardTests
 
 EPS = torch.finfo(torch.float32).eps
 
@@ -39,13 +39,14 @@ class TestOneKernel(BackwardTests):
         {},
         {"tma": True},
     )
-    deterministic = False
     copies = True
     dtypes = HALVES
     interpreted = (torch.float16,)
     head_dims = (16, 32, 40, 64, 96, 128, 160, 192, 224, 256)
     most_heads = None
     bad_head_dims = (0, 12, 264)
+    # Those of dq are not: see test_runs_differ_by_rounding_alone.
+    test_the_same_bits_in_every_run = None
 
     @pytest.fixture
     def sums(self, monkeypatch: pytest.MonkeyPatch) -> list[torch.Tensor]:
@@ -114,13 +115,31 @@ class TestOneKernel(BackwardTests):
         assert moved.any()
         assert (moved <= self.most_rounding(q, k, v, do, causal=False)).all()
 
-    @pytest.mark.parametrize("lengths", [(17, 17), (40, 9), (15, 33)], ids=str)
-    def test_the_tma_unit_adds(
+    # The TMA unit finds the place of a tile itself, and leaves out what is outside.
+
+    @pytest.mark.parametrize("lengths", LENGTHS, ids=str)
+    def test_every_length_by_tma(
         self, lengths: tuple[int, int], causal: bool, device: str
     ) -> None:
-        heads = {"lead": (2, 4), "kv_lead": (2, 2)}
-        inputs = self.inputs(*lengths, device, head_dim=40, **heads)
-        self.check(*(guarded(x) for x in inputs), causal=causal, tma=True)
+        inputs = [guarded(x) for x in self.inputs(*lengths, device, head_dim=40)]
+        self.check(*inputs, causal=causal, tma=True)
+
+    def test_every_head_dim_by_tma(
+        self, head_dim: int, causal: bool, device: str
+    ) -> None:
+        inputs = self.inputs(70, 140, device, head_dim=head_dim)
+        self.check(*inputs, causal=causal, blocks={"tma": True})
+
+    def test_heads_that_share_keys_by_tma(
+        self, kv_heads: int, causal: bool, device: str
+    ) -> None:
+        inputs = self.inputs(5, 20, device, lead=(2, 4), kv_lead=(2, kv_heads))
+        self.check(*inputs, causal=causal, tma=True)
+
+    def test_rows_that_see_nothing_by_tma(self, causal: bool, device: str) -> None:
+        inputs = self.inputs(40, 24, device)
+        found = self.check(*inputs, causal=causal, tma=True)
+        assert found["dq"][:, :, :16].any() != causal
 
     def test_a_cut_tile_of_keys_is_masked(self, device: str) -> None:
         # Whether it is cut depends on the tile. Unmasked, its weights are infinite.
