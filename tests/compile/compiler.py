@@ -169,7 +169,10 @@ def attention_backward(
     """Calls with and without a gradient of lse, with a single key, and uneven tiles."""
     known = inspect.signature(function).parameters
     one_key = dict.fromkeys("kv", inputs["k"][:, :, :1])
-    for changes in ({"block_m": 16, "block_n": 32}, {"dlse": None}, one_key):
+    every = [{"block_m": 16, "block_n": 32}, {"dlse": None}, one_key]
+    if "tma" in known:  # the TMA unit adds, and the tile is the file's own
+        every.append({"tma": True, "tile": None})
+    for changes in every:
         given = (inputs | changes).items()
         yield partial(function, **{key: x for key, x in given if key in known})
 

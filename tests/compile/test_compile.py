@@ -120,3 +120,16 @@ def test_nothing_is_read_before_the_launch_before_has_ended(
         _, release, ahead = start.partition("griddepcontrol.launch_dependents")
         assert release
         assert ("prefetch.global.L2" in ahead) == keys_are_known
+
+
+def test_who_adds_to_the_sum_of_dq(compiler: Compiler) -> None:
+    ways = {"threads": 0, "the TMA unit": 0}
+    for kernel, text in assembly(compiler, "backward/one_kernel.py"):
+        by_threads = set(re.findall(r"\b(?:atom|red)\.global\.[\w.]+", text))
+        by_tma = re.findall(r"\bcp\.reduce\.async\.bulk\.tensor[\w.:]+\.add\b", text)
+        if kernel == "backward_kernel":
+            assert bool(by_threads) != bool(by_tma)
+            ways["threads" if by_threads else "the TMA unit"] += 1
+        # Four neighbours at a time, and no order for other memory.
+        assert by_threads <= {"atom.global.gpu.relaxed.add.v4.f32"}
+    assert all(ways.values())

@@ -28,6 +28,7 @@ from benchmarks.run import Run
 from snippets.softmax import persistent
 from tests.harness.language import replaced_once
 from tests.machinery.repository import ROOT
+from tests.snippets.backward.reduce_add import teach
 from verified_docs.evidence import records
 
 FACTS = {
@@ -351,6 +352,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks, cuda = itertools.count(1000), import_module("triton.language.extra.cuda")
     monkeypatch.setattr(cuda, "globaltimer", lambda: tl.full((), next(ticks), tl.int64))
     monkeypatch.setattr(cuda, "smid", lambda: tl.program_id(0) % 2)
+    teach(monkeypatch)
     # It would ask what was compiled.
     monkeypatch.setitem(persistent.softmax.__kwdefaults__, "programs", 4)
 

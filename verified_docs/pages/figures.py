@@ -100,7 +100,7 @@ FITTING = {
         r"flops_per_second|matmul": ("TFLOP/s",),
         r"(\w+_)?seconds": ("ms", "us"),
         r"(\w+_)?bytes": ("bytes", "count"),
-        r"error|bound": ("sci",),
+        r"error|bound|difference": ("sci",),
     }.items()
 }
 
