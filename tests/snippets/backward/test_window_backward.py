@@ -14,16 +14,22 @@ from tests.snippets.backward.suite import BackwardTests
 from tests.snippets.backward.tiles import trace, visited
 
 BLOCKS = (16, 16), (32, 16), (16, 32)
-CASES = [
-    Case(seq_q, seq_k, *blocks, {"causal": True, "window": window})
-    for seq_q, seq_k in ((40, 100), (100, 40), (70, 70))
-    for blocks in BLOCKS
-    for window in (14, 33)  # the first key may be the last of its tile
-] + [
-    Case(40, 50, *blocks, {"causal": causal})
-    for causal in (False, True)
-    for blocks in BLOCKS
-]
+CASES = (
+    [
+        Case(seq_q, seq_k, *blocks, {"causal": True, "window": window})
+        for seq_q, seq_k in ((40, 100), (100, 40), (70, 70))
+        for blocks in BLOCKS
+        for window in (14, 33)  # the first key may be the last of its tile
+    ]
+    + [
+        Case(70, 70, 16, 16, {"causal": True, "window": 32}),  # or the first
+    ]
+    + [
+        Case(40, 50, *blocks, {"causal": causal})
+        for causal in (False, True)
+        for blocks in BLOCKS
+    ]
+)
 # Some that end inside a tile or at its edge, and more than there are. One key has a
 # test of its own: its dq and dk are rounding alone.
 WINDOWS = (2, 5, 16, 17, 33, 1000)
@@ -143,9 +149,11 @@ def test_a_window_of_all_keys_is_causal(window: int, device: str) -> None:
 
 
 class TestWindowBackward(Window):
-    def test_refuses_a_window_without_causal(self, device: str) -> None:
-        with pytest.raises(ValueError, match=r"^window is 2; it must be .*causal"):
-            self.run(*self.inputs(3, 5, device), window=2)
+    @pytest.mark.parametrize(("window", "causal"), [(2, False), (0, True)])
+    def test_refuses_a_window(self, window: int, causal: bool, device: str) -> None:
+        inputs = self.example(device)
+        with pytest.raises(ValueError, match=rf"^window is {window}; it must be .*"):
+            self.function(**inputs, window=window, causal=causal)
 
 
 @pytest.mark.gpu
