@@ -204,11 +204,6 @@ SEQUENCE_MUTANTS = [
         "tl.cdiv(tl.maximum(start_n - diagonal, 0), BLOCK_M) * BLOCK_M",
         "dK: the first tile of the band is lost",
     ),
-    Mutant(
-        FIRST,
-        "tl.maximum(start_n - diagonal, 0) // BLOCK_N * BLOCK_N",
-        "dK: tiles of queries as large as those of keys",
-    ),
     Mutant(SEEN, SEEN.replace("<=", "<"), "dK: `<` for `<=`"),
     Mutant(SEEN, SEEN + " + 1", "dK: one key too many"),
     # Heads.

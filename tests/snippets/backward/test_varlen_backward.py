@@ -8,10 +8,19 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from triton.runtime import interpreter
 
 from snippets.backward import varlen_backward
 from tests.harness.accuracy import check_accuracy
-from tests.harness.inputs import INF, LAYOUTS, NAN, STRUCTURED, far_apart, normal
+from tests.harness.inputs import (
+    INF,
+    INTERPRETED,
+    LAYOUTS,
+    NAN,
+    STRUCTURED,
+    far_apart,
+    normal,
+)
 from tests.harness.poison import guarded
 from tests.harness.suite import Named, Refusal, Suite, of_each
 from tests.snippets.attention.test_varlen import (
@@ -121,6 +130,22 @@ def test_keys_that_nobody_asks_for(causal: bool, device: str) -> None:
     for (queries, _), (_, keys) in zip(pairs, sequences(pairs), strict=True):
         for dx in (found["dk"], found["dv"]):
             assert queries or (dx[keys] == 0).all()
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="a GPU has an order of its own")
+def test_the_order_of_the_programs_changes_nothing(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # In the usual order, what a program writes into the next sequence is mended there.
+    builder = interpreter.InterpreterBuilder
+    usual = builder.set_grid_idx
+
+    def backwards(self: Any, x: int, y: int, z: int) -> None:
+        usual(self, self.grid_dim[0] - 1 - x, y, z)
+
+    monkeypatch.setattr(builder, "set_grid_idx", backwards)
+    pairs = [(5, 7), (17, 20), (1, 3), (20, 10)]
+    check(packed(pairs, device, heads=2, kv_heads=1), pairs)
 
 
 def test_more_sequences_than_are_loaded_at_once(device: str) -> None:
