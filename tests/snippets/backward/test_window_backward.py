@@ -149,11 +149,11 @@ def test_a_window_of_all_keys_is_causal(window: int, device: str) -> None:
 
 
 class TestWindowBackward(Window):
-    @pytest.mark.parametrize(("window", "causal"), [(2, False), (0, True)])
-    def test_refuses_a_window(self, window: int, causal: bool, device: str) -> None:
+    @pytest.mark.parametrize(("window", "mask"), [(2, False), (0, True)])
+    def test_refuses_a_window(self, window: int, mask: bool, device: str) -> None:
         inputs = self.example(device)
         with pytest.raises(ValueError, match=rf"^window is {window}; it must be .*"):
-            self.function(**inputs, window=window, causal=causal)
+            self.function(**inputs, window=window, causal=mask)
 
 
 @pytest.mark.gpu
