@@ -173,8 +173,17 @@ def attention_backward(
     if "tma" in known:  # the TMA unit adds, and the tile is the file's own
         every.append({"tma": True, "tile": None})
     for changes in every:
-        given = (inputs | changes).items()
-        yield partial(function, **{key: x for key, x in given if key in known})
+        given = inputs | changes
+        if "cu_seqlens_q" in known:
+            given |= packed(given)
+        yield partial(function, **{key: given[key] for key in known if key in given})
+
+
+def packed(inputs: calls.Inputs) -> calls.Inputs:
+    """What a backward pass of packed sequences gets."""
+    rows = {"lse": inputs["lse"].transpose(0, 1).flatten(1)}
+    rows |= {name: calls.pack(inputs[name]) for name in ("o", "do")}
+    return calls.LAYOUTS["cu_seqlens_q"](triton, inputs) | rows
 
 
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
