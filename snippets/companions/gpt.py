@@ -174,24 +174,28 @@ PYTORCH = {
 def train(
     *, attention: Attention, norm: Norm, steps: int = 500, seed: int = 0,
     batch: int = 32, seq: int = 256, lr: float = 1e-3, masks: int = 0,
-    dtype: torch.dtype = torch.float32, device: str = "cpu", **shape: float,
+    dtype: torch.dtype = torch.float32, device: str = "cpu",
+    wrap: Callable[[nn.Module], Callable[..., Tensor]] = lambda model: model,
+    **shape: float,
 ) -> list[float]:  # fmt: skip
     """The loss of each step of a GPT of that shape; `seed` gives weights and text.
 
     Args:
         masks: another number is another draw of what is dropped.
         dtype: of the products, by autocast; weights and sums are float32.
+        wrap: what the model is called through, such as torch.compile.
     """
     generator = torch.Generator().manual_seed(seed)
     kernels = {"attention": attention, "norm": norm}
     model = GPT(**kernels, generator=generator, seq=seq, **shape).to(device)
+    run = wrap(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=lr, betas=(0.9, 0.95))
     batches = text(generator, steps * batch, seq + 1).to(device).split(batch)
     numbers = torch.arange(masks * steps, (masks + 1) * steps, device=device)
     losses = []
     for tokens, number in zip(batches, numbers, strict=True):
         with torch.autocast(device, dtype, enabled=dtype != torch.float32):
-            logits = model(tokens[:, :-1], number)
+            logits = run(tokens[:, :-1], number)
         loss = F.cross_entropy(logits.flatten(0, 1).float(), tokens[:, 1:].flatten())
         optimizer.zero_grad()
         loss.backward()

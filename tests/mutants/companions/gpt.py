@@ -81,7 +81,7 @@ MUTANTS = [
         "x = block(x, torch.zeros_like(tokens[0, 0]) if step is None else",
         "dropout without a step, as in evaluation",
     ),
-    Mutant("model(tokens[:, :-1], number)", "model(tokens[:, :-1])", "never dropped"),
+    Mutant("run(tokens[:, :-1], number)", "run(tokens[:, :-1])", "never dropped"),
     Mutant(
         "range(masks * steps, (masks + 1) * steps,", "range(steps,", "masks are ignored"
     ),
@@ -129,6 +129,7 @@ MUTANTS = [
         "std=0.02",
         "weights that the seed does not give",
     ),
+    Mutant("run = wrap(model)", "run = model", "what should wrap the model does not"),
     # What torch.compile is told.
     Mutant("x.new_empty(x.shape[:1]).float()", "x.new_empty(x.shape[:1])", "fake rstd"),
     Mutant(

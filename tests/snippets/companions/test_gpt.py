@@ -328,6 +328,22 @@ def test_the_same_seeds_give_the_same_losses(curve: list[float], device: str) ->
         assert found[0] != curve[0]
 
 
+def test_the_model_is_called_through_what_wraps_it(
+    curve: list[float], device: str
+) -> None:
+    seen = []
+
+    def wrap(model: gpt.GPT) -> Any:
+        def run(tokens: Tensor, step: Tensor) -> Tensor:
+            seen.append(int(step))
+            return model(tokens, step)
+
+        return run
+
+    found = gpt.train(**gpt.OURS, **SMALL, steps=2, wrap=wrap, device=device)
+    assert (found, seen) == (curve[:2], [0, 1])
+
+
 # What torch.compile knows of it.
 
 
