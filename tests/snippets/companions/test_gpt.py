@@ -262,17 +262,17 @@ def test_nothing_is_dropped_without_a_step(device: str, seeds: list[int]) -> Non
 
 
 def test_the_text_is_sorted() -> None:
-    tokens = gpt.text(torch.Generator().manual_seed(1), 3, 37)
-    assert (tokens.shape, tokens.dtype) == ((3, 37), torch.int64)
+    tokens = gpt.text(torch.Generator().manual_seed(1), 3, 41)
+    assert (tokens.shape, tokens.dtype) == ((3, 41), torch.int64)
     texts = ["".join(gpt.CHARACTERS[i] for i in row) for row in tokens.tolist()]
     for each in texts:
         for line in each.split("\n")[:-1]:
             given, arrow, found = line.partition(">")
             assert (len(given), arrow) == (4, ">")
             assert found == "".join(sorted(given))
-        assert len(each.split("\n")) == 4
+        assert len(each.split("\n")) == 5
     assert len({*texts}) == 3
-    again = gpt.text(torch.Generator().manual_seed(1), 3, 37)
+    again = gpt.text(torch.Generator().manual_seed(1), 3, 41)
     assert torch.equal(tokens, again)
     assert gpt.text(torch.Generator(), 1, 30, digits=6)[0, [6, 13]].tolist() == [10, 11]
 
@@ -318,6 +318,23 @@ def test_the_first_loss_is_that_of_the_next_tokens(
         said = logits(weights, tokens[:, :-1], seeds[:2], heads=1)
         expected = F.cross_entropy(said.flatten(0, 1), tokens[:, 1:].flatten())
         assert found == [pytest.approx(expected.item(), abs=1e-5)]
+
+
+def test_each_step_follows_its_own_gradient(curve: list[float], device: str) -> None:
+    shape = {key: SMALL[key] for key in ("layers", "heads", "head_dim", "seq")}
+    generator = torch.Generator().manual_seed(0)
+    model = gpt.GPT(**gpt.PYTORCH, **shape, generator=generator).to(device)
+    tokens = gpt.text(generator, STEPS * 2, 20).to(device)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2, betas=(0.9, 0.95))
+    for step in range(4):
+        given = tokens[2 * step : 2 * step + 2]
+        said = model(given[:, :-1], torch.tensor(step, device=device))
+        loss = F.cross_entropy(said.flatten(0, 1), given[:, 1:].flatten())
+        assert loss.item() == pytest.approx(curve[step], abs=1e-4)
+        found = torch.autograd.grad(loss, [*model.parameters()])
+        for weight, gradient in zip(model.parameters(), found, strict=True):
+            weight.grad = gradient
+        optimizer.step()
 
 
 def test_the_same_seeds_give_the_same_losses(curve: list[float], device: str) -> None:
