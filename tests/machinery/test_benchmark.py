@@ -313,6 +313,7 @@ OTHERWISE = 48  # what other numbers are at most, whatever a new list calls them
 OWN_SMALL = {
     "attention/timeline": {"seq": 128},  # it takes whole tiles
     "attention/decode": {"heads": 4},  # two for each head of the keys
+    "companions/gpt": {"layers": 1, "seq": 16, "steps": 3},
 }
 
 

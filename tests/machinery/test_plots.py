@@ -295,6 +295,27 @@ def test_ticks_up_to_a_measured_level_leave_out_the_unit_of_the_axis(repository)
     assert "online 0.500\u00a0TB/s" in columns(figure)[0].get("aria-label")
 
 
+def test_a_measurement_may_be_a_curve(repository):
+    halves = [{"cols": cols, "fraction_of_copy": cols / 256} for cols in (64, 128)]
+    repository.measure(
+        [
+            {"kernel": "softmax/online.py", "dtype": "float32", "curve": halves},
+            {"kernel": "torch.softmax", "dtype": "float32", "curve": halves[:1]},
+            {"kernel": "elsewhere", "dtype": "float32"},
+        ]
+    )
+    figure = plot(repository, f"{PLOT}each: curve\n")
+    first, second = map(points, figure.findall(".//path[@class='plot-line']"))
+    assert (len(first), len(second)) == (2, 1)
+    assert first[0] == second[0] != first[1]
+    for body, reason in (
+        (PLOT, "no measurement has 'fraction_of_copy'|'cols'"),
+        (f"{PLOT}each: points\n", "no measurement of measurements has a list 'points'"),
+    ):
+        with pytest.raises(FigureError, match=reason):
+            plot(repository, body)
+
+
 def test_one_size_makes_a_plot(repository):
     repository.measure(MEASUREMENTS[:1])
     assert plot(repository).find(".//path[@class='plot-mark']") is not None

@@ -264,11 +264,12 @@ def pointer(record: Mapping[str, Any], path: str) -> Any:
 
 
 def select(
-    evidence: Evidence, name: str, where: Mapping[str, Any], *keys: str
+    evidence: Evidence, name: str, where: Mapping[str, Any], *keys: str, each: str = ""
 ) -> list[dict[str, Any]]:
     """The measurements of a record that match and have all keys.
 
-    They lie in the record's list `measurements`, or in the one that `part` names. A
+    They lie in the record's list `measurements`, or in the one that `part` names. With
+    `each`, a measurement is one for each point of its list of that name. A
     list or a snippet that is newer than the benchmark's run has none: NotYet is raised.
     Whatever else is not there is misspelt: FigureError.
     """
@@ -281,6 +282,14 @@ def select(
             raise NotYet
         lists = ", ".join(key for key, value in data.items() if type(value) is list)
         raise Absent(f"{part!r} is no list of measurements; there are: {lists}")
+    if each:
+        measurements = [
+            measurement | point
+            for measurement in measurements
+            for point in measurement.get(each) or ()
+        ]
+        if not measurements:
+            raise Absent(f"no measurement of {part} has a list {each!r}")
     known = {key for measurement in measurements for key in measurement}
     for key in (*where, *keys):
         if measurements and key not in known:

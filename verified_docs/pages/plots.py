@@ -31,7 +31,7 @@ from verified_docs.pages.figures import (
 )
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
-PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale"}
+PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each"}
 TABLE = SHARED | {"rows", "columns", "value", "bare"}
 HEAT = SHARED | {"rows", "columns", "value", "against"}
 SHADES = ("under 60\u00a0%", "60 to 70", "70 to 80", "80 to 90", "90 to 100", "faster")
@@ -124,7 +124,8 @@ def grid(
     keys = [row, column, value, *(["kernel"] if best else [])]
     only = [str(each) for each in best or options.get("only") or ()]
     with figures.maybe_newer(evidence, name):
-        found = figures.select(evidence, name, where, *keys)
+        each = str(options.get("each", ""))
+        found = figures.select(evidence, name, where, *keys, each=each)
         if best or row == "kernel":
             only = [e for e in only if figures.known_kernel(evidence, found, e)]
     names: dict[tuple[str, Any], str] = {}
