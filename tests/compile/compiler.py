@@ -41,6 +41,7 @@ OPTIONS = {
     "programs": 4,
     "tile": {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2},
     "p": 0.1,
+    "cap": 30.0,
     "seed": 2026,
 }
 DECODING = tuple(
