@@ -133,6 +133,7 @@ def attention(
     rows = zeros(2, 2, 48, dtype=torch.float32)
     inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
     inputs["seed"] = zeros(dtype=torch.int64)
+    inputs["slopes"] = zeros(2, dtype=torch.float32)
     inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
     function = calls.public(module, inputs | scores)
     if "do" in inspect.signature(function).parameters:

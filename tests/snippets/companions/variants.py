@@ -68,7 +68,6 @@ class VariantTests(Suite):
         function: (q, k, v, *, causal, scale, block, **extras) -> (o, lse).
         operator: the name of its operator of the forward pass.
         trained: the extras that have a gradient; their names in `outputs` begin with d.
-        first: the extras that the operator takes before its options, as tensors.
         causal: what to try.
     """
 
@@ -89,6 +88,10 @@ class VariantTests(Suite):
     ) -> Terms:
         """What the variant makes of the scores, the mask and the values."""
         return s, seen, v
+
+    def values(self, head_dim: int) -> int:
+        """How wide the values are beside such keys."""
+        return head_dim
 
     def operands(self, extras: dict[str, Any]) -> tuple[list[Any], list[Any]]:
         """The operator's arguments after q, k and v: tensors, and those between the
@@ -117,6 +120,7 @@ class VariantTests(Suite):
         lead: tuple[int, int] = (1, 2),
         kv_heads: int = 1,
         head_dim: int = 16,
+        width: int | None = None,
         dtype: torch.dtype = torch.float16,
         seed: int = 0,
     ) -> list[torch.Tensor]:
@@ -126,6 +130,8 @@ class VariantTests(Suite):
         """
         sizes = seq_q, seq_k, head_dim, dtype, device
         q, k, v = qkv(lead, (lead[0], kv_heads), *sizes, seed=seed)
+        width = self.values(head_dim) if width is None else width
+        v = normal((*v.shape[:3], width), dtype, device, seed=98 + seed)
         do = normal((*q.shape[:3], v.shape[3]), dtype, device, seed=99 + seed)
         dlse = normal(q.shape[:3], torch.float32, device, seed=100 + seed)
         return [q, k, v, do, dlse]
@@ -198,7 +204,7 @@ class VariantTests(Suite):
             o, lse = self.function(*leaves, **extras | some, **options)
         wanted = (*leaves, *some.values())
         found = torch.autograd.grad((o, lse), wanted, (do, dlse))
-        if v.shape == k.shape:
+        if v.shape[3] == q.shape[3]:
             assert strides(o) == strides(torch.empty_like(q, device="meta"))
         assert lse.is_contiguous()
         for x, dx in zip((q, k, v), found[:3], strict=True):
@@ -456,8 +462,10 @@ class VariantTests(Suite):
 
         def loss(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
             q, k, v = (x @ weight).unflatten(-1, (3, 2, 16)).permute(2, 0, 3, 1, 4)
+            v = v[..., : self.values(16)]
             o, lse = self.function(q, k, v, causal=True, **extras, **self.blocks[0])
-            return (o.transpose(1, 2).flatten(2) * x).sum() + lse.square().mean()
+            rows = o.transpose(1, 2).flatten(2)
+            return (rows * x[..., : rows.shape[2]]).sum() + lse.square().mean()
 
         torch._dynamo.reset()
         results = []
