@@ -194,10 +194,12 @@ class VariantTests(Suite):
         *,
         blocks: dict[str, Any] | None = None,
         extras: dict[str, Any],
+        causal: bool = False,
         **asked: Any,
     ) -> Named:
         """o, lse and the gradients, each laid out as it must be."""
-        options = (self.blocks[0] if blocks is None else blocks) | asked
+        options = {"causal": causal, **asked}
+        options |= self.blocks[0] if blocks is None else blocks
         with torch.enable_grad():
             leaves = [x.detach().requires_grad_() for x in (q, k, v)]
             some = {key: extras[key].detach().requires_grad_() for key in self.trained}
