@@ -46,11 +46,6 @@ MUTANTS = [
         "docs[:, None, : x.shape[2], None]",
         "the first ids in place of the last",
     ),
-    Mutant(
-        "docs[:, None, docs.shape[1] - x.shape[2] :, None]",
-        "docs[:, None, -x.shape[2] :, None]",
-        "all ids where there is no token",
-    ),
     # What autograd is told.
     Mutant("*5 * (None,)", "*4 * (None,)", "a gradient too few"),
     Mutant(

@@ -407,13 +407,14 @@ class VariantTests(Suite):
         q, k, v, do, _ = self.inputs(18, 20, device, dtype=torch.float32)
         extras, leaf = self.extras(q, k), v.requires_grad_()
         with torch.autocast(device, torch.float16):
-            o, lse = self.function(q, k, leaf, **extras, **self.blocks[0])
+            o, lse = self.function(q, k, leaf, causal=True, **extras, **self.blocks[0])
         assert (o.dtype, lse.dtype) == (torch.float16, torch.float32)
         o.backward(do.half())
         assert q.grad is None
         assert leaf.grad.dtype == torch.float32
         halves = (x.detach().half() for x in (q, k, v, do))
-        found = self.run(*halves, torch.zeros_like(lse), extras=extras)
+        nothing = torch.zeros_like(lse)
+        found = self.run(*halves, nothing, causal=True, extras=extras)
         assert torch.equal(leaf.grad, found["dv"].float())
         assert torch.equal(o, found["o"])
 
