@@ -29,11 +29,6 @@ MUTANTS = [
         "dq ends before the prefix does",
     ),
     Mutant(
-        "tl.minimum(tl.maximum(start + BLOCK + shift, prefix), size)",
-        "tl.maximum(start + BLOCK + shift, prefix)",
-        "dq goes on behind the last key",
-    ),
-    Mutant(
         "tl.where(start < prefix, 0, tl.maximum(start - shift, 0))",
         "tl.maximum(start - shift, 0)",
         "the first queries do not meet the prefix",
@@ -43,7 +38,6 @@ MUTANTS = [
         "tl.where(start + BLOCK <= prefix, 0,",
         "they do not meet its last tile",
     ),
-    Mutant("first if CAUSAL and KEYS else 0", "0", "dk and dv of all queries"),
     # Whose prefix.
     Mutant(
         "prefix = tl.load(prefixes[0] + at[0] * prefixes[1])\n    last",
