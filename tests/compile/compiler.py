@@ -41,11 +41,13 @@ OPTIONS = {
     "programs": 4,
     "tile": {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 2},
     "p": 0.1,
+    "cap": 30.0,
     "seed": 2026,
 }
 DECODING = tuple(
     f"attention/{name}.py" for name in ("split_kv", "split_kv_overlapped", "paged_kv")
 )
+NARROW_VALUES = ("companions/value_dim.py",)
 NOT_CAUSAL = ("attention/flash2.py",)  # it has the option, only to refuse it
 # The dtype for which the shapes are tried that are other kernels: one key, one query.
 SHAPES = torch.bfloat16
@@ -132,6 +134,9 @@ def attention(
     rows = zeros(2, 2, 48, dtype=torch.float32)
     inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
     inputs["seed"] = zeros(dtype=torch.int64)
+    inputs |= dict.fromkeys(("slopes", "sink"), rows[0, :, 0])
+    docs = zeros(2, 48, dtype=torch.int32)
+    inputs |= {"docs": docs, "prefix": docs[:, 0]}
     inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
     function = calls.public(module, inputs | scores)
     if "do" in inspect.signature(function).parameters:
@@ -140,6 +145,8 @@ def attention(
     inputs |= scores
     leaf = x.detach().requires_grad_(differentiable(module))
     inputs |= {"q": leaf, "k": leaf, "v": leaf}
+    if name in NARROW_VALUES:
+        inputs["v"] = leaf[..., : x.shape[3] // 2]
     if name in NOT_CAUSAL:
         inputs["causal"] = False
     known = function.__kwdefaults__ or {}

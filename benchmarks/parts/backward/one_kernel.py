@@ -11,9 +11,10 @@ from benchmarks.calls import Inputs
 from benchmarks.parts.backward import (
     PROTOCOL,
     Gradients,
-    backward,
     check,
+    credited,
     derived,
+    normal,
     ours,
 )
 

@@ -1,0 +1,81 @@
+"""Bugs that the tests of snippets/companions/value_dim.py must catch.
+
+Those of the lines that differ from backward/autograd.py: it has the others.
+"""
+
+from tests.mutants import Mutant
+
+
+def width(view: str, where: str) -> Mutant:
+    """A tile that is taken to be as wide as the keys."""
+    old = f"tile({view}, {where}, HEAD_DIM_V, BLOCK_DV)"
+    new = f"tile({view}, {where}, HEAD_DIM, BLOCK_D)"
+    return Mutant(old, new, f"{view} as wide as the keys", may_not_compile=True)
+
+
+MUTANTS = [
+    # The widths, one by one.
+    width("v_view", "kv_at, offs_n, seq_k"),
+    width("o_view", "at, offs_m, seq_q"),
+    width("c_view", "at, own, own_size"),
+    width("d_view", "met_at, met, size"),
+    width("dc_view", "at, own, own_size"),
+    Mutant(
+        "tile(v_view, kv_at, offs_n, seq_k, HEAD_DIM_V, BLOCK_DV)",
+        "tile(v_view, kv_at, offs_n, seq_k, HEAD_DIM, BLOCK_DV)",
+        "the mask of the keys on the values",
+    ),
+    Mutant(
+        "tile(o_view, at, offs_m, seq_q, HEAD_DIM_V, BLOCK_DV)",
+        "tile(o_view, at, offs_m, seq_q, HEAD_DIM, BLOCK_DV)",
+        "the mask of the keys on the output",
+    ),
+    Mutant(
+        "tile(c_view, at, own, own_size, HEAD_DIM_V, BLOCK_DV)",
+        "tile(c_view, at, own, own_size, HEAD_DIM, BLOCK_DV)",
+        "the mask of the keys on do or v",
+    ),
+    Mutant(
+        "tile(dc_view, at, own, own_size, HEAD_DIM_V, BLOCK_DV)",
+        "tile(dc_view, at, own, own_size, HEAD_DIM, BLOCK_DV)",
+        "the mask of the keys on dv",
+    ),
+    Mutant(
+        "acc = tl.zeros((BLOCK, BLOCK_DV), tl.float32)",
+        "acc = tl.zeros((BLOCK, BLOCK_D), tl.float32)",
+        "the accumulator as wide as the keys",
+        may_not_compile=True,
+    ),
+    # The launch.
+    Mutant(
+        "*padded[0], *padded[1],", "*padded[1], *padded[0],", "the widths exchanged"
+    ),
+    Mutant("*padded[0], *padded[1],", "*padded[0], *padded[0],", "one width for both"),
+    Mutant(
+        "widths = (q.shape[3], v.shape[3])",
+        "widths = (v.shape[3], q.shape[3])",
+        "the widths in the wrong order",
+    ),
+    # Outputs.
+    Mutant(
+        "*q.shape[:3], v.shape[3]))", "*q.shape[:3], q.shape[3]))", "o as wide as q"
+    ),
+    Mutant(
+        "torch.empty_like(q[..., :1].expand(*q.shape[:3], v.shape[3]))",
+        "q.new_empty((*q.shape[:3], v.shape[3]))",
+        "o is contiguous whatever q is",
+    ),
+    Mutant(
+        "lambda q, k, v, *_: outputs(q, v)",
+        "lambda q, k, v, *_: outputs(q, k)",
+        "the fake o is as wide as the keys",
+    ),
+    # Checks and defaults.
+    Mutant("1 <= v.shape[3] <= 256", "1 <= v.shape[3]", "values of any width"),
+    Mutant("1 <= v.shape[3] <= 256", "v.shape[3] <= 256", "values of no width"),
+    Mutant(
+        "head_dim**-0.5 if scale",
+        "v.shape[3] ** -0.5 if scale",
+        "the scale from the width of the values",
+    ),
+]
