@@ -18,7 +18,7 @@ FOUND = {
     "exp2": "reference/glossary/#exp2",
     "GQA": "reference/glossary/#grouped-query-attention",
     "ping-pong": "reference/glossary/#ping-pong",
-    "softcap": "reference/glossary/#softcap",
+    "softcap": "companions/change-the-kernel/#softcap",
     "vLLM": "reference/glossary/#vllm",
     "warp specialization": "reference/glossary/#warp-specialization",
 }
