@@ -563,6 +563,33 @@ def test_without_make_gpu_a_gpu_records_nothing(tree):
     assert not (tree.root / ".cache").exists()
 
 
+DRAWS = """
+from hypothesis import given, settings, strategies
+drawn = []
+
+@settings(derandomize=True, database=None)
+@given(strategies.integers(0, 1000))
+def test_draw(number):
+    drawn.append(number)
+
+def test_tell():
+    print(f"\\n{drawn}")
+"""
+
+
+def test_what_is_drawn_depends_on_no_other_module(tree):
+    test, constants = "tests/test_draws.py", f"x = {[*range(100, 1000)]}"
+    tree.write({test: DRAWS, "constants.py": constants})
+    own = "-s", "-p", "_hypothesis_pytestplugin"
+    few, many = (
+        line
+        for plugins in ([], ["-p", "constants"])
+        for line in tree.pytest(test, *own, *plugins).outlines
+        if line.startswith("[")
+    )
+    assert few == many
+
+
 def test_a_demo_that_imports_another_snippet(interpreted):
     interpreted.edit(
         "snippets/part/b.py", "VALUE", "from snippets.part import a\nVALUE"

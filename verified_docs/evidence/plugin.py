@@ -127,8 +127,20 @@ class Judge:
             report.result.append(made)
         return report
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Refuse what contradicts a snippet's name."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> None:
+        """Refuse what contradicts a snippet's name, and let every process draw alike.
+
+        From here on Hypothesis looks for constants to draw in the local modules that
+        happen to be loaded. No setting of it prevents that (6.170): now, none is local.
+        """
+        if drawing := sys.modules.get("hypothesis.internal.conjecture.providers"):
+            patch = pytest.MonkeyPatch()
+            config.add_cleanup(patch.undo)
+            known = "is_local_module_file"
+            patch.setattr(drawing, known, lambda file: False, raising=False)
         for item in items:
             snippet = self.tested.get(item.nodeid.split("::")[0], "wrong_")
             claimed = item.get_closest_marker("leaves_tensors")

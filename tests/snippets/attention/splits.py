@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.harness.inputs import qkv
@@ -217,6 +217,7 @@ class SplitTests(AttentionTests):
         tiles=st.integers(1, 3000),
         slots=st.integers(1, 700),
     )
+    @example(programs=112, tiles=3, slots=24)
     def test_no_other_number_of_parts_ends_much_sooner(
         self, programs: int, tiles: int, slots: int
     ) -> None:

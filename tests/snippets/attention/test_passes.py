@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from snippets.attention import passes
@@ -116,6 +116,7 @@ def test_layouts(layout: str, device: str) -> None:
         max_size=12,
     )
 )
+@example(rows=[(700.0, 1.0), (-700.0, 0.0)])
 def test_any_scores_and_values(device: str, rows: list[tuple[float, float]]) -> None:
     # With a query of 1 and one component, the keys are the scores.
     k, v = torch.tensor(rows, dtype=torch.float64, device=device).view(-1, 2).T

@@ -27,7 +27,7 @@ class TestLayerNormBackwardWide(NormGradientTests):
     longest = None
     lengths = (1, 3, 31, 32, 33, 64, 65, 100)
     counts = (1, 2, 3, 4, 5, 9)
-    rows = 6
+    rows = 7
     many = 16
 
     @pytest.mark.parametrize("chunks", [1, 2, 3, 5, 33])

@@ -84,8 +84,9 @@ class TestSink(VariantTests):
     def test_sinks_of_every_size(
         self, value: float, dtype: torch.dtype, device: str
     ) -> None:
-        # One that has no weight leaves attention; one that has all of it, nothing.
-        q, k, v, do, dlse = self.inputs(18, 37, device, dtype=dtype)
+        # One that has no weight leaves attention; one that has all of it, nothing. Of
+        # head_dim 16, float32 has too few roundings for their largest to be steady.
+        q, k, v, do, dlse = self.inputs(18, 37, device, head_dim=64, dtype=dtype)
         extras = {"sink": torch.full((2,), value, device=device)}
         found = self.check(q, k, v, do, dlse, causal=True, extras=extras)
         if value < 0:
