@@ -134,17 +134,23 @@ def attention(
     rows = zeros(2, 2, 48, dtype=torch.float32)
     inputs = OPTIONS | dict.fromkeys(("q", "k", "v", "o", "do"), x)
     inputs["seed"] = zeros(dtype=torch.int64)
+    inputs["ranges"] = zeros(2, 48, 2, dtype=torch.int32)
     inputs |= dict.fromkeys(("slopes", "sink"), rows[0, :, 0])
     docs = zeros(2, 48, dtype=torch.int32)
     inputs |= {"docs": docs, "prefix": docs[:, 0]}
     inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
     function = calls.public(module, inputs | scores)
     if "do" in inspect.signature(function).parameters:
-        yield from attention_backward(function, inputs)
+        yield from attention_backward(module, function, inputs)
         return
     inputs |= scores
     leaf = x.detach().requires_grad_(differentiable(module))
     inputs |= {"q": leaf, "k": leaf, "v": leaf}
+    if "ranges" in inspect.signature(function).parameters:  # a mask of its own
+        given = {x: inputs[x] for x in ("q", "k", "v", "ranges")}
+        for softcap in (None, 20.0):
+            yield partial(function, **given, softcap=softcap)
+        return
     if name in NARROW_VALUES:
         inputs["v"] = leaf[..., : x.shape[3] // 2]
     if name in NOT_CAUSAL:
@@ -171,7 +177,7 @@ def attention(
 
 
 def attention_backward(
-    function: Callable[..., Any], inputs: calls.Inputs
+    module: ModuleType, function: Callable[..., Any], inputs: calls.Inputs
 ) -> Iterator[calls.Call]:
     """Calls with and without a gradient of lse, with a single key, and uneven tiles."""
     known = inspect.signature(function).parameters
@@ -179,18 +185,14 @@ def attention_backward(
     every = [{"block_m": 16, "block_n": 32}, {"dlse": None}, one_key]
     if "tma" in known:  # the TMA unit adds, and the tile is the file's own
         every.append({"tma": True, "tile": None})
+    if "cu_seqlens_q" in known:
+        inputs = inputs | {name: calls.pack(inputs[name]) for name in ("o", "do")}
+        inputs["lse"] = inputs["lse"].transpose(0, 1).flatten(1)
     for changes in every:
         given = inputs | changes
         if "cu_seqlens_q" in known:
-            given |= packed(given)
+            given |= calls.packed(module, given)
         yield partial(function, **{key: given[key] for key in known if key in given})
-
-
-def packed(inputs: calls.Inputs) -> calls.Inputs:
-    """What a backward pass of packed sequences gets."""
-    rows = {"lse": inputs["lse"].transpose(0, 1).flatten(1)}
-    rows |= {name: calls.pack(inputs[name]) for name in ("o", "do")}
-    return calls.LAYOUTS["cu_seqlens_q"](triton, inputs) | rows
 
 
 def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:

@@ -188,6 +188,20 @@ LAUNCH_MUTANTS = [
 ]
 
 
+LOST_GRADIENTS = [
+    Mutant(
+        "torch.is_grad_enabled() and x.requires_grad",
+        "False",
+        "gradients lost in silence",
+    ),
+    Mutant(
+        "torch.is_grad_enabled() and x.requires_grad",
+        "x.requires_grad",
+        "a gradient that nobody wants",
+    ),
+]
+
+
 def refusal_mutants(dimensions: int) -> list[Mutant]:
     """Arguments that are not refused, for tensors of 2 or 4 dimensions."""
     return [
@@ -209,16 +223,7 @@ def refusal_mutants(dimensions: int) -> list[Mutant]:
             "x.dtype != q.dtype",
             "k or v on another device",
         ),
-        Mutant(
-            "torch.is_grad_enabled() and x.requires_grad",
-            "False",
-            "gradients lost in silence",
-        ),
-        Mutant(
-            "torch.is_grad_enabled() and x.requires_grad",
-            "x.requires_grad",
-            "a gradient that nobody wants",
-        ),
+        *LOST_GRADIENTS,
         Mutant("1 <= head_dim <= 256", "1 <= head_dim <= 512", "a large head_dim"),
         Mutant("1 <= head_dim <= 256", "head_dim <= 256", "a head_dim of 0"),
         Mutant("if v.shape != k.shape:", "if False:", "a v of another shape"),

@@ -2,7 +2,8 @@
 
 from tests.mutants import Mutant
 
-MUTANTS = [
+# Of the lines that one_kernel.py has as well.
+SHARED_MUTANTS = [
     Mutant(
         'tl.where(lse == float("-inf"), float("inf"), lse * LOG2_E)',
         "lse * LOG2_E",
@@ -10,7 +11,6 @@ MUTANTS = [
     ),
     Mutant("lse * LOG2_E)", "lse)", "a natural lse taken for one in base 2"),
     Mutant("s * (scale * LOG2_E)", "s * LOG2_E", "scores without the scale"),
-    Mutant("s * (scale * LOG2_E)", "s * scale", "natural scores in a power of 2"),
     Mutant("seen = offs_n < seq_k", "seen = offs_n <= seq_k", "a key too many"),
     Mutant(
         "seen &= offs_n <= offs_m + seq_k - seq_q",
@@ -32,17 +32,6 @@ MUTANTS = [
     Mutant("p * (dp - delta)", "p * (dp + delta)", "the row-dot added"),
     Mutant("p * (dp - delta)", "dp - delta", "ds without the weights"),
     Mutant(
-        "(blocks - 1 - tl.program_id(0) % blocks)",
-        "(blocks - 1 - tl.program_id(0) // blocks)",
-        "the block of another head",
-    ),
-    Mutant(
-        "rows = (batch * heads + head).to(tl.int64) * seq_q + offs_m",
-        "rows = head * seq_q + offs_m",
-        "the lse of the first batch for all",
-        count=2,
-    ),
-    Mutant(
         "o.to(tl.float32) * do.to(tl.float32)",
         "o.to(tl.float32) * o.to(tl.float32)",
         "delta of o and itself",
@@ -53,33 +42,6 @@ MUTANTS = [
         "tl.store(delta_ptr + rows, delta, mask=offs_m < seq_q)",
         "tl.store(delta_ptr + rows, delta, mask=offs_m < seq_q - 1)",
         "the last row-dot never written",
-    ),
-    Mutant(
-        "tl.minimum(start_m + BLOCK_M + seq_k - seq_q, seq_k)",
-        "tl.minimum(start_m + seq_k - seq_q, seq_k)",
-        "keys of the band left out",
-    ),
-    Mutant(
-        "tl.minimum(start_m + BLOCK_M + seq_k - seq_q, seq_k)",
-        "tl.minimum(start_m + BLOCK_M, seq_k)",
-        "keys bounded top left",
-    ),
-    Mutant(
-        "head // GROUP, start_n",
-        "head % (heads // GROUP), start_n",
-        "keys of another head",
-        count=2,
-    ),
-    Mutant("dq = (dq * scale)", "dq = dq", "dq without the scale"),
-    Mutant(
-        "dq = tl.dot(ds.to(k.dtype), k, dq)",
-        "dq = tl.dot(ds.to(k.dtype), v, dq)",
-        "dq of the values",
-    ),
-    Mutant(
-        "dq = tl.dot(ds.to(k.dtype), k, dq)",
-        "dq = tl.dot(ds.to(k.dtype), k, dq).to(tl.float16).to(tl.float32)",
-        "dq added up in half precision",
     ),
     Mutant(
         "(heads // GROUP)\n    kv_head",
@@ -137,11 +99,6 @@ MUTANTS = [
         "gradients in the wrong order",
     ),
     Mutant(
-        "MASKED=causal or seq_k % n > 0",
-        "MASKED=causal",
-        "keys that do not exist have weights",
-    ),
-    Mutant(
         "lse, dlse = lse.contiguous(),", "lse, dlse = lse,", "lse read as if contiguous"
     ),
     Mutant(
@@ -164,5 +121,53 @@ MUTANTS = [
         "head_dim not in range(8, 257, 8)",
         "head_dim not in range(8, 513, 8)",
         "heads of more than 256 columns",
+    ),
+]
+
+MUTANTS = [
+    *SHARED_MUTANTS,
+    Mutant("s * (scale * LOG2_E)", "s * scale", "natural scores in a power of 2"),
+    Mutant(
+        "(blocks - 1 - tl.program_id(0) % blocks)",
+        "(blocks - 1 - tl.program_id(0) // blocks)",
+        "the block of another head",
+    ),
+    Mutant(
+        "rows = (batch * heads + head).to(tl.int64) * seq_q + offs_m",
+        "rows = head * seq_q + offs_m",
+        "the lse of the first batch for all",
+        count=2,
+    ),
+    Mutant(
+        "tl.minimum(start_m + BLOCK_M + seq_k - seq_q, seq_k)",
+        "tl.minimum(start_m + seq_k - seq_q, seq_k)",
+        "keys of the band left out",
+    ),
+    Mutant(
+        "tl.minimum(start_m + BLOCK_M + seq_k - seq_q, seq_k)",
+        "tl.minimum(start_m + BLOCK_M, seq_k)",
+        "keys bounded top left",
+    ),
+    Mutant(
+        "head // GROUP, start_n",
+        "head % (heads // GROUP), start_n",
+        "keys of another head",
+        count=2,
+    ),
+    Mutant("dq = (dq * scale)", "dq = dq", "dq without the scale"),
+    Mutant(
+        "dq = tl.dot(ds.to(k.dtype), k, dq)",
+        "dq = tl.dot(ds.to(k.dtype), v, dq)",
+        "dq of the values",
+    ),
+    Mutant(
+        "dq = tl.dot(ds.to(k.dtype), k, dq)",
+        "dq = tl.dot(ds.to(k.dtype), k, dq).to(tl.float16).to(tl.float32)",
+        "dq added up in half precision",
+    ),
+    Mutant(
+        "MASKED=causal or seq_k % n > 0",
+        "MASKED=causal",
+        "keys that do not exist have weights",
     ),
 ]

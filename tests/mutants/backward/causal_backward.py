@@ -1,6 +1,8 @@
 """Bugs that the tests of snippets/backward/causal_backward.py must catch."""
 
 from tests.mutants import Mutant
+from tests.mutants.attention.shared import LOST_GRADIENTS
+from tests.mutants.backward.shared import OTHER_DTYPES
 
 FIRST = "tl.maximum(start_n - diagonal, 0) // BLOCK_M * BLOCK_M"
 WHOLE = "tl.minimum(start_n + BLOCK_N, seq_k) - 1 - diagonal"
@@ -232,31 +234,32 @@ GROUP_MUTANTS = [
     ),
 ]
 
-REFUSAL_MUTANTS = [
+# In the words of window_backward.py as well.
+HEAD_REFUSAL_MUTANTS = [
     Mutant("q.ndim == 4 and q.shape[:2]", "q.shape[:2]", "any number of axes"),
     Mutant(" and 1 <= q.shape[3] <= 256", "", "any head_dim"),
-    Mutant("1 <= q.shape[3] <= 256", "q.shape[3] <= 256", "a head_dim of 0"),
     Mutant("q.shape[:2].numel() <= 65535", "True", "a grid too high for the GPU"),
-    Mutant(
-        "q.dtype not in (torch.float16, torch.bfloat16, torch.float32)",
-        "not q.is_floating_point()",
-        "other dtypes",
-        may_not_compile=True,
-    ),
-    Mutant("(k.shape[1] == 0 or q.shape[1] % k.shape[1])", "False", "any heads of k"),
     Mutant(
         "(k.shape[1] == 0 or q.shape[1] % k.shape[1])",
         "k.shape[1] and q.shape[1] % k.shape[1]",
         "no heads of k",
     ),
-    Mutant("(q.shape[0], *k.shape[1:3]", "(*k.shape[:3]", "another batch of k"),
     Mutant("*k.shape[1:3], q.shape[3])", "*k.shape[1:])", "another head_dim of k"),
+    Mutant("lse if dlse is None else dlse)", "lse)", "a dlse that nobody looks at"),
+    *LOST_GRADIENTS,
+]
+
+REFUSAL_MUTANTS = [
+    *HEAD_REFUSAL_MUTANTS,
+    Mutant("1 <= q.shape[3] <= 256", "q.shape[3] <= 256", "a head_dim of 0"),
+    OTHER_DTYPES,
+    Mutant("(k.shape[1] == 0 or q.shape[1] % k.shape[1])", "False", "any heads of k"),
+    Mutant("(q.shape[0], *k.shape[1:3]", "(*k.shape[:3]", "another batch of k"),
     Mutant('("v", v, of_k)', '("v", v, v.shape)', "a V of any shape"),
     Mutant('("o", o, q.shape)', '("o", o, o.shape)', "an o of any shape"),
     Mutant('("do", do, q.shape)', '("do", do, do.shape)', "a dO of any shape"),
     Mutant('("lse", lse, q.shape[:3])', '("lse", lse, lse.shape)', "any lse"),
     Mutant('("dlse", dlse, q.shape[:3])', '("dlse", dlse, dlse.shape)', "any dlse"),
-    Mutant("lse if dlse is None else dlse)", "lse)", "a dlse that nobody looks at"),
     Mutant(
         "q.dtype if len(shape) == 4 else torch.float32, shape, q.device",
         "x.dtype, shape, q.device",
@@ -267,16 +270,6 @@ REFUSAL_MUTANTS = [
         "q.dtype if len(shape) == 4 else torch.float32, shape, q.device",
         "q.dtype if len(shape) == 4 else torch.float32, shape, x.device",
         "another device",
-    ),
-    Mutant(
-        "torch.is_grad_enabled() and x.requires_grad",
-        "False",
-        "gradients lost in silence",
-    ),
-    Mutant(
-        "torch.is_grad_enabled() and x.requires_grad",
-        "x.requires_grad",
-        "a gradient that nobody wants",
     ),
 ]
 

@@ -1,6 +1,14 @@
 """Bugs that several backward kernels of attention could have."""
 
 from tests.mutants import Mutant
+from tests.mutants.attention.shared import ANOTHER_DEVICE, LOST_GRADIENTS
+
+
+def named(mutants: list[Mutant], *words: str) -> list[Mutant]:
+    """Those of a list that another kernel could have as well."""
+    known = {mutant.why: mutant for mutant in mutants}
+    return [known[each] for each in words]
+
 
 # In the words of two_kernels.py. One rung tries a list; the next ones try what they
 # change, or the list without what they replace.
@@ -266,21 +274,19 @@ LAUNCH_MUTANTS = [
         "if dlse is None else dlse",
         "dlse of any layout",
     ),
-    Mutant(
-        "with torch.cuda.device_of(q):",
-        "if True:",
-        "launched on another device than q's",
-    ),
+    ANOTHER_DEVICE,
 ]
+
+OTHER_DTYPES = Mutant(
+    "q.dtype not in (torch.float16, torch.bfloat16, torch.float32)",
+    "not q.is_floating_point()",
+    "other dtypes",
+    may_not_compile=True,
+)
 
 REFUSAL_MUTANTS = [
     Mutant("q.ndim != 4", "q.ndim < 4", "more dimensions"),
-    Mutant(
-        "q.dtype not in (torch.float16, torch.bfloat16, torch.float32)",
-        "not q.is_floating_point()",
-        "other dtypes",
-        may_not_compile=True,
-    ),
+    OTHER_DTYPES,
     Mutant("1 <= head_dim <= 256", "1 <= head_dim <= 512", "a large head_dim"),
     Mutant("1 <= head_dim <= 256", "head_dim <= 256", "a head_dim of 0"),
     Mutant("batch * heads > 65535", "False", "a grid too high for the GPU"),
@@ -296,16 +302,7 @@ REFUSAL_MUTANTS = [
         "x.dtype != dtype",
         "another device",
     ),
-    Mutant(
-        "torch.is_grad_enabled() and x.requires_grad",
-        "False",
-        "gradients lost in silence",
-    ),
-    Mutant(
-        "torch.is_grad_enabled() and x.requires_grad",
-        "x.requires_grad",
-        "a gradient that nobody wants",
-    ),
+    *LOST_GRADIENTS,
     Mutant('("dlse", lse if dlse is None else dlse,', '("dlse", lse,', "any dlse"),
     Mutant(
         '("o", o, q.shape, q.dtype)', '("o", o, o.shape, q.dtype)', "an o of any shape"

@@ -1,7 +1,8 @@
 """Bugs that the tests of snippets/backward/varlen_backward.py must catch."""
 
 from tests.mutants import Mutant
-from tests.mutants.backward.shared import TILE_MUTANTS
+from tests.mutants.attention.shared import ANOTHER_DEVICE, LOST_GRADIENTS
+from tests.mutants.backward import shared
 
 LAST = "tl.minimum(tl.maximum(tl.load(own_ptr + u + 1, u < batch, own), 0), own)"
 END_MET = "tl.minimum(tl.maximum(tl.load(other_ptr + u + 1, u < batch, 0), 0), other)"
@@ -102,12 +103,13 @@ LOCATE_MUTANTS = [
 
 # Inside a sequence.
 SEQUENCE_MUTANTS = [
-    *(
-        mutant
-        for mutant in TILE_MUTANTS
-        if mutant.why
-        in ("one row too many", "columns beyond head_dim", "rows beyond the last")
+    *shared.named(
+        shared.TILE_MUTANTS,
+        "one row too many",
+        "columns beyond head_dim",
+        "rows beyond the last",
     ),
+    *shared.named(shared.DELTA_MUTANTS, "delta of rows that do not exist: 0 * NaN"),
     Mutant(
         "at[0] * strides[0] + at[1] * strides[1]",
         "at[1] * strides[1]",
@@ -152,11 +154,6 @@ SEQUENCE_MUTANTS = [
     Mutant(OF_DQ, OF_DQ.replace("total_q", "seq_q"), "dQ: lse of others"),
     Mutant(OF_DKDV, OF_DKDV.replace(" + first_q", ""), "dK: lse of the first sequence"),
     Mutant(OF_DKDV, OF_DKDV.replace("total_q", "total_k"), "dK: rows as many as keys"),
-    Mutant(
-        "tl.load(delta_ptr + rows, mask=mask_m, other=0.0)",
-        'tl.load(delta_ptr + rows, mask=mask_m, other=float("nan"))',
-        "delta of rows that do not exist: 0 * NaN",
-    ),
     Mutant(
         "            " + NO_WEIGHTS, "", "dK: rows that saw nothing: exp(-inf + inf)"
     ),
@@ -224,25 +221,7 @@ SEQUENCE_MUTANTS = [
     # Products and sums.
     Mutant("- delta)\n        dq", ")\n        dq", "dQ: delta forgotten"),
     Mutant("- delta)\n            dv", ")\n            dv", "dK: delta forgotten"),
-    Mutant("dq * scale", "dq", "dQ without the scale"),
-    Mutant("dk * scale", "dk", "dK without the scale"),
-    Mutant("tl.store(ptrs, dv,", "tl.store(ptrs, dv * scale,", "dV scaled"),
-    Mutant(", k, dq, input", ", k, input", "dQ of the last tile only"),
-    Mutant(", q, dk, input", ", q, input", "dK of the last tile only"),
-    Mutant(", do, dv, input", ", do, input", "dV of the last tile only"),
-    Mutant("p_t.to(do.dtype), do", "ds_t.to(do.dtype), do", "dV from ds"),
-    Mutant("ds_t.to(q.dtype), q", "p_t.to(q.dtype), q", "dK from the weights"),
-]
-
-STRIDE_MUTANTS = [
-    Mutant("(q, k, v, o, do, dq))", "(q, k, k, o, do, dq))", "dQ: V with K's strides"),
-    Mutant("(q, k, v, o, do, dq))", "(q, k, v, q, do, dq))", "dQ: o with q's strides"),
-    Mutant("(q, k, v, o, do, dq))", "(q, k, v, o, o, dq))", "dQ: dO with o's strides"),
-    Mutant("(q, k, v, o, do, dq))", "(q, k, v, o, do, q))", "dQ with q's strides"),
-    Mutant("(q, k, v, do, dk, dv))", "(q, k, k, do, dk, dv))", "dK: V with K's"),
-    Mutant("(q, k, v, do, dk, dv))", "(q, k, v, o, dk, dv))", "dK: dO with o's"),
-    Mutant("(q, k, v, do, dk, dv))", "(q, k, v, do, k, dv))", "dK with K's strides"),
-    Mutant("(q, k, v, do, dk, dv))", "(q, k, v, do, dk, v))", "dV with V's strides"),
+    *shared.GRADIENT_MUTANTS,
 ]
 
 LAUNCH_MUTANTS = [
@@ -268,17 +247,12 @@ LAUNCH_MUTANTS = [
     ),
     Mutant("cu_seqlens_q.contiguous()", "cu_seqlens_q", "ends with gaps between them"),
     Mutant("lse.contiguous()", "lse", "lse of any layout read as one"),
-    Mutant("return dq, dk, dv", "return dq, dv, dk", "dK and dV exchanged"),
-    Mutant(
-        "(torch.empty_like(x) for x in",
-        "(torch.empty(x.shape, dtype=x.dtype, device=x.device) for x in",
+    *shared.named(
+        shared.LAUNCH_MUTANTS,
+        "dK and dV exchanged",
         "gradients not laid out as their tensors",
     ),
-    Mutant(
-        "with torch.cuda.device_of(q):",
-        "if True:",
-        "launched on another device than q's",
-    ),
+    ANOTHER_DEVICE,
 ]
 
 REFUSAL_MUTANTS = [
@@ -288,12 +262,7 @@ REFUSAL_MUTANTS = [
     ),
     Mutant("1 <= q.shape[1] <= 65535", "q.shape[1] <= 65535", "no heads"),
     Mutant(" and 1 <= q.shape[2] <= 256", "", "any head_dim"),
-    Mutant(
-        "q.dtype not in (torch.float16, torch.bfloat16, torch.float32)",
-        "not q.is_floating_point()",
-        "other dtypes",
-        may_not_compile=True,
-    ),
+    shared.OTHER_DTYPES,
     Mutant("(k.shape[1] == 0 or q.shape[1] % k.shape[1])", "False", "any heads of k"),
     Mutant("[*k.shape[:2], q.shape[2]]", "[*k.shape]", "another head_dim of k"),
     Mutant('"v": of_k, ', '"v": [*tensors["v"].shape], ', "a V of any shape"),
@@ -319,22 +288,13 @@ REFUSAL_MUTANTS = [
         "another dtype",
         may_not_compile=True,
     ),
-    Mutant(
-        "torch.is_grad_enabled() and x.requires_grad",
-        "False",
-        "gradients lost in silence",
-    ),
-    Mutant(
-        "torch.is_grad_enabled() and x.requires_grad",
-        "x.requires_grad",
-        "a gradient that nobody wants",
-    ),
+    *LOST_GRADIENTS,
 ]
 
 MUTANTS = [
     *LOCATE_MUTANTS,
     *SEQUENCE_MUTANTS,
-    *STRIDE_MUTANTS,
+    *shared.STRIDE_MUTANTS,
     *LAUNCH_MUTANTS,
     *REFUSAL_MUTANTS,
 ]

@@ -1,15 +1,16 @@
 """Bugs that the tests of snippets/backward/window_backward.py must catch."""
 
 from tests.mutants import Mutant
+from tests.mutants.attention.shared import ANOTHER_DEVICE
 from tests.mutants.backward.causal_backward import (
-    DIAGONAL,
-    END,
+    BAND_MUTANTS,
     FIRST,
-    FULL,
     GROUP_MUTANTS,
+    HEAD_REFUSAL_MUTANTS,
     LAST,
     WHOLE,
 )
+from tests.mutants.backward.shared import named
 
 BEGIN = "tl.maximum(full - window, 0) // BLOCK_N * BLOCK_N"
 CUT_OF_QUERIES = "(start_n + BLOCK_N > full) | (start_n < last - window)"
@@ -39,7 +40,6 @@ WINDOW_MUTANTS = [
         "s = tl.where(seen, s, 0.0)",
         "a mask before the exponential that is 0",
     ),
-    Mutant("    if on_band:\n", "    if True:\n", "a mask in every tile"),
     Mutant("    if on_band:\n", "    if False:\n", "no mask at all"),
     # Of the program of a block of queries.
     Mutant(BEGIN, "0", "dQ: tiles before the window are visited"),
@@ -51,7 +51,7 @@ WINDOW_MUTANTS = [
         BEGIN.replace("full", "last"),
         "dQ: begins where the last row's window does",
     ),
-    Mutant(BEGIN, BEGIN[: -len(" // BLOCK_N * BLOCK_N")], "dQ: tiles not aligned"),
+    Mutant(BEGIN, BEGIN.removesuffix(" // BLOCK_N * BLOCK_N"), "dQ: tiles not aligned"),
     Mutant(
         BEGIN,
         "tl.cdiv(tl.maximum(full - window, 0), BLOCK_N) * BLOCK_N",
@@ -154,25 +154,21 @@ WINDOW_MUTANTS = [
 
 # What is as in causal attention, and meets the new lines.
 CAUSAL_MUTANTS = [
-    Mutant(DIAGONAL, "seq_k", "the mask is ignored"),
-    Mutant(DIAGONAL, "0 if causal else seq_k", "aligned top left"),
-    Mutant(
-        's - tl.where(lse == float("-inf"), float("inf"), lse)',
-        "s - lse",
+    *named(
+        BAND_MUTANTS,
+        "a mask in every tile",
+        "the mask is ignored",
+        "aligned top left",
         "rows that see nothing: exp(-inf + inf)",
-    ),
-    Mutant(LAST, "seq_k", "dQ: nothing is skipped after the diagonal"),
-    Mutant(LAST, "start_m + BLOCK_M + diagonal", "dQ: tiles beyond the last key"),
-    Mutant(FULL, "start_m + 1 + diagonal", "dQ: keys beyond the last have weights"),
-    Mutant(FULL, "tl.minimum(start_m + 2 + diagonal, seq_k)", "dQ: a mask a key late"),
-    Mutant(END, "offs_m[:, None] + 1 + diagonal", "dQ: no end of the keys"),
-    Mutant(END, "tl.minimum(offs_m[:, None] + diagonal, seq_k)", "dQ: `<` for `<=`"),
-    Mutant(FIRST, "0", "dK: nothing is skipped before the diagonal"),
-    Mutant(
-        FIRST,
-        "(start_n - diagonal) // BLOCK_M * BLOCK_M",
+        "dQ: tiles beyond the last key",
+        "dQ: keys beyond the last have weights",
+        "dQ: a mask a key late",
+        "dQ: no end of the keys",
+        "dQ: `<` for `<=`",
         "dK: queries before the first",
     ),
+    Mutant(LAST, "seq_k", "dQ: nothing is skipped after the diagonal"),
+    Mutant(FIRST, "0", "dK: nothing is skipped before the diagonal"),
     Mutant(
         WHOLE,
         "start_n + BLOCK_N - 1 - diagonal",
@@ -196,28 +192,15 @@ LAUNCH_MUTANTS = [
         'cdiv(seq_k, options["BLOCK_M"])',
         "dK: blocks of keys as large as those of queries",
     ),
-    Mutant(
-        "with torch.cuda.device_of(q):",
-        "if True:",
-        "launched on another device than q's",
-    ),
+    ANOTHER_DEVICE,
 ]
 
 REFUSAL_MUTANTS = [
-    Mutant("q.ndim == 4 and q.shape[:2]", "q.shape[:2]", "any number of axes"),
-    Mutant(" and 1 <= q.shape[3] <= 256", "", "any head_dim"),
-    Mutant("q.shape[:2].numel() <= 65535", "True", "a grid too high for the GPU"),
-    Mutant(
-        "(k.shape[1] == 0 or q.shape[1] % k.shape[1])",
-        "k.shape[1] and q.shape[1] % k.shape[1]",
-        "no heads of k",
-    ),
+    *HEAD_REFUSAL_MUTANTS,
     Mutant("((q.shape[0], *k.shape[1:3]", "((*k.shape[:3]", "another batch of k"),
-    Mutant("*k.shape[1:3], q.shape[3])", "*k.shape[1:])", "another head_dim of k"),
     Mutant('dict.fromkeys("kv",', 'dict.fromkeys("k",', "as many keys as queries"),
     Mutant('in ("lse", "dlse")', 'in ("lse",)', "a dlse like q"),
     Mutant('in ("lse", "dlse")', 'in ("dlse",)', "an lse like q"),
-    Mutant("lse if dlse is None else dlse)", "lse)", "a dlse that nobody looks at"),
     Mutant("o=o, ", "", "an o that nobody looks at"),
     Mutant("do=do, ", "", "a dO that nobody looks at"),
     Mutant("v=v, ", "", "a V that nobody looks at"),
@@ -237,16 +220,6 @@ REFUSAL_MUTANTS = [
         "(torch.float32, q.shape[:3], q.device)",
         "(x.dtype, q.shape[:3], x.device)",
         "an lse of any kind",
-    ),
-    Mutant(
-        "torch.is_grad_enabled() and x.requires_grad",
-        "False",
-        "gradients lost in silence",
-    ),
-    Mutant(
-        "torch.is_grad_enabled() and x.requires_grad",
-        "x.requires_grad",
-        "a gradient that nobody wants",
     ),
 ]
 

@@ -109,7 +109,7 @@ MUTANTS = [
     # Text and training.
     Mutant("numbers.sort(dim=-1).values", "numbers.flip(-1)", "reversed, not sorted"),
     Mutant("in (10, 11))", "in (11, 10))", "arrow and end exchanged"),
-    Mutant("(2 * digits + 2))", "(2 * digits + 3))", "too few lines", 1),
+    Mutant("(2 * digits + 2))", "(2 * digits + 3))", "too few lines"),
     Mutant("tokens[:, 1:].flatten()", "tokens[:, :-1].flatten()", "no shift"),
     Mutant(
         "tokens[:, 1:].flatten()",

@@ -3,43 +3,28 @@
 Those of the lines that differ from backward/autograd.py: it has the others.
 """
 
+from collections.abc import Iterator
+
 from tests.mutants import Mutant
 
 
-def width(view: str, where: str) -> Mutant:
-    """A tile that is taken to be as wide as the keys."""
+def widths(view: str, where: str, what: str = "") -> Iterator[Mutant]:
+    """A tile that is taken to be as wide as the keys, and one that is masked so."""
     old = f"tile({view}, {where}, HEAD_DIM_V, BLOCK_DV)"
-    new = f"tile({view}, {where}, HEAD_DIM, BLOCK_D)"
-    return Mutant(old, new, f"{view} as wide as the keys", may_not_compile=True)
+    wide = old.replace("HEAD_DIM_V, BLOCK_DV", "HEAD_DIM, BLOCK_D")
+    yield Mutant(old, wide, f"{view} as wide as the keys", may_not_compile=True)
+    if what:
+        masked = old.replace("HEAD_DIM_V", "HEAD_DIM")
+        yield Mutant(old, masked, f"the mask of the keys on {what}")
 
 
 MUTANTS = [
     # The widths, one by one.
-    width("v_view", "kv_at, offs_n, seq_k"),
-    width("o_view", "at, offs_m, seq_q"),
-    width("c_view", "at, own, own_size"),
-    width("d_view", "met_at, met, size"),
-    width("dc_view", "at, own, own_size"),
-    Mutant(
-        "tile(v_view, kv_at, offs_n, seq_k, HEAD_DIM_V, BLOCK_DV)",
-        "tile(v_view, kv_at, offs_n, seq_k, HEAD_DIM, BLOCK_DV)",
-        "the mask of the keys on the values",
-    ),
-    Mutant(
-        "tile(o_view, at, offs_m, seq_q, HEAD_DIM_V, BLOCK_DV)",
-        "tile(o_view, at, offs_m, seq_q, HEAD_DIM, BLOCK_DV)",
-        "the mask of the keys on the output",
-    ),
-    Mutant(
-        "tile(c_view, at, own, own_size, HEAD_DIM_V, BLOCK_DV)",
-        "tile(c_view, at, own, own_size, HEAD_DIM, BLOCK_DV)",
-        "the mask of the keys on do or v",
-    ),
-    Mutant(
-        "tile(dc_view, at, own, own_size, HEAD_DIM_V, BLOCK_DV)",
-        "tile(dc_view, at, own, own_size, HEAD_DIM, BLOCK_DV)",
-        "the mask of the keys on dv",
-    ),
+    *widths("v_view", "kv_at, offs_n, seq_k", "the values"),
+    *widths("o_view", "at, offs_m, seq_q", "the output"),
+    *widths("c_view", "at, own, own_size", "do or v"),
+    *widths("d_view", "met_at, met, size"),
+    *widths("dc_view", "at, own, own_size", "dv"),
     Mutant(
         "acc = tl.zeros((BLOCK, BLOCK_DV), tl.float32)",
         "acc = tl.zeros((BLOCK, BLOCK_D), tl.float32)",
