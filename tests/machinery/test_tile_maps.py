@@ -1,12 +1,19 @@
 """The tile maps on the pages are those of the published kernels."""
 
+from types import ModuleType
+
 import pytest
 
-from tests.snippets.attention.tile_maps import DIAGRAMS, FOLDER, draw
+from tests.snippets.attention import tile_maps as attention
+from tests.snippets.backward import tile_maps as backward
 
 
-@pytest.mark.parametrize("name", DIAGRAMS)
-def test_the_diagram_is_what_the_kernel_does(name):
-    assert (FOLDER / name).read_text(encoding="utf-8") == draw(*DIAGRAMS[name]), (
-        "run TRITON_INTERPRET=1 python -m tests.snippets.attention.tile_maps"
+@pytest.mark.parametrize(
+    ("maps", "name"),
+    [(maps, name) for maps in (attention, backward) for name in maps.DIAGRAMS],
+)
+def test_the_diagram_is_what_the_kernel_does(maps: ModuleType, name: str) -> None:
+    drawn = maps.draw(*maps.DIAGRAMS[name])
+    assert (maps.FOLDER / name).read_text(encoding="utf-8") == drawn, (
+        f"run TRITON_INTERPRET=1 python -m {maps.__name__}"
     )

@@ -44,7 +44,7 @@ class NotYet(Exception):
 
 def breakable(name: str) -> str:
     """The HTML of a name which a narrow column breaks where a word of it ends."""
-    return BREAKS.sub("<wbr>", escape(name))
+    return BREAKS.sub("<wbr/>", escape(name))
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -269,9 +269,9 @@ def select(
     """The measurements of a record that match and have all keys.
 
     They lie in the record's list `measurements`, or in the one that `part` names. With
-    `each`, a measurement is one for each point of its list of that name. A
-    list or a snippet that is newer than the benchmark's run has none: NotYet is raised.
-    Whatever else is not there is misspelt: FigureError.
+    `each`, a measurement is one for each point of its list of that name. A list or a
+    snippet that is newer than the benchmark's run has none: NotYet is raised. Whatever
+    else is not there is misspelt: FigureError.
     """
     data = record(evidence, name)
     where = dict(where)

@@ -14,7 +14,7 @@ from tests.snippets.attention.tiles import MASKED, SKIPPED, WHOLE, Case, trace
 
 FOLDER = Path(__file__).parents[3] / "docs/assets/diagrams/attention"
 NAMES = {WHOLE: "whole", MASKED: "masked", SKIPPED: "skipped"}
-WIDTH, LEFT, SCALE = 480, (4, 264), 1.375
+WIDTH, LEFT, TOP, SCALE = 480, (4, 264), 84.0, 1.375
 HATCH = (
     '  <defs><pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse">'
     '<path class="t-s stroke" stroke-opacity="0.8" d="M-1,1L1,-1M0,7L7,0M6,8L8,6"/>'
@@ -106,12 +106,25 @@ def panel(shown: Panel, x: float, y: float) -> tuple[list[str], str]:
     return parts, f"{shown.title}: {counts}; by blocks of queries: {words}."
 
 
-def draw(title: str, panels: tuple[Panel, ...]) -> str:
-    """The SVG of some maps, two beside each other, with a legend above."""
-    parts, sentences, y = [HATCH], [], 84.0
+def svg(title: str, parts: list[str], sentences: list[str], height: float) -> str:
+    """The maps below a legend, and what they say in words."""
+    legend = [HATCH]
     for at, (letter, name) in enumerate(NAMES.items()):
-        parts += tile(4 + 150 * at, 6, 22, 22, letter)
-        parts.append(text(34 + 150 * at, 22, name))
+        legend += tile(4 + 150 * at, 6, 22, 22, letter)
+        legend.append(text(34 + 150 * at, 22, name))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}">\n'
+        f"  <title>{escape(title)}</title>\n"
+        f"  <desc>Queries from top to bottom, keys from left to right. "
+        f"{escape(' '.join(sentences))}</desc>\n"
+        + "\n".join(legend + parts)
+        + "\n</svg>\n"
+    )
+
+
+def draw(title: str, panels: tuple[Panel, ...]) -> str:
+    """The SVG of some maps, two beside each other."""
+    parts, sentences, y = [], [], TOP
     for first in range(0, len(panels), 2):
         pair = panels[first : first + 2]
         for x, shown in zip(LEFT, pair, strict=False):
@@ -119,12 +132,7 @@ def draw(title: str, panels: tuple[Panel, ...]) -> str:
             parts += drawn
             sentences.append(sentence)
         y += max(p.case.seq_q for p in pair) * SCALE + 56
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y - 50:g}">\n'
-        f"  <title>{escape(title)}</title>\n"
-        f"  <desc>Queries from top to bottom, keys from left to right. "
-        f"{escape(' '.join(sentences))}</desc>\n" + "\n".join(parts) + "\n</svg>\n"
-    )
+    return svg(title, parts, sentences, y - 50)
 
 
 if __name__ == "__main__":
