@@ -90,13 +90,13 @@ status: $(INSTALLED)  ## a table: snippet, pages, interpreter, GPU records
 gpu memcheck bench: export PATH := $(MACHINE)
 
 gpu:  ## test on this machine's GPU what is stale, and record it (ALL=1, RECORDS=DIR)
-	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis
+	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis transformers
 	$(PYTHON) -m verified_docs gpu $(if $(ALL),--all) --records $(RECORDS)
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
 	@command -v compute-sanitizer >/dev/null || { echo "make $@: compute-sanitizer is" \
 		"not on the path; it comes with the CUDA toolkit" >&2; exit 1; }
-	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis
+	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis transformers
 	@# A process for each module: what the sanitizer keeps would fill the GPU.
 	find tests/snippets -name 'test_*.py' | \
 		PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 12 -n 1 \

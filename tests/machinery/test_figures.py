@@ -193,4 +193,4 @@ def test_a_stated_figure_links_its_source():
     ],
 )
 def test_where_a_name_may_break(name: str, pieces: list[str]) -> None:
-    assert figures.breakable(name).split("<wbr>") == pieces
+    assert figures.breakable(name).split("<wbr/>") == pieces

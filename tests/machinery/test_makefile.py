@@ -77,7 +77,8 @@ def tree(tmp_path) -> Tree:
 
 @pytest.mark.parametrize("target", GPU_TARGETS)
 def test_what_a_gpu_target_lacks(tree, target):
-    empty = dict.fromkeys(("triton", "numpy", "pytest", "hypothesis"), "")
+    modules = ("triton", "numpy", "pytest", "hypothesis", "transformers")
+    empty = dict.fromkeys(modules, "")
     for name, text in {**empty, "torch": NO_GPU}.items():
         tree.write({f"fake/{name}.py": text, "old.py": OLD})
     tree.script("bin/python3", "echo that of the machine; exit 1")

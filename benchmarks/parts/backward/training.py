@@ -1,5 +1,6 @@
 """Forward and backward in one call of autograd, as a layer that trains sees them."""
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -12,46 +13,63 @@ from torch import Tensor
 from benchmarks import calls, peers, timing
 from benchmarks.calls import Call, Inputs
 from benchmarks.part import Kernel, Part, Shape
+from benchmarks.parts import attention
 from benchmarks.parts.attention import TOKENS, WIDTH, flops, output, shape
 from benchmarks.parts.backward import check
 
 
-def trained(
-    attention: Callable[..., Call],
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    do: Tensor,
-    causal: bool,
-) -> Call:
-    """The gradients of q, k and v, of an attention that is made for its inputs."""
-    leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+class Passes:
+    """Forward, and then backward; or one after the other, to look in between."""
 
-    def call() -> tuple[Tensor, ...]:
+    def __init__(
+        self,
+        attention: Callable[..., Any],
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        do: Tensor,
+        **options: Any,
+    ) -> None:
+        self.leaves = [x.detach().requires_grad_() for x in (q, k, v)]
+        self.attention, self.do, self.options = attention, do, options
+
+    def forward(self) -> Tensor:
+        """The output, which autograd can go back from."""
         with torch.enable_grad():
-            o = output(attention(*leaves, causal=causal)())
-        return torch.autograd.grad(o, leaves, do)
+            return output(self.attention(*self.leaves, **self.options))
 
-    return call
+    def backward(self, o: Tensor) -> tuple[Tensor, ...]:
+        """The gradients of q, k and v."""
+        return torch.autograd.grad(o, self.leaves, self.do)
+
+    def __call__(self) -> tuple[Tensor, ...]:
+        """The same, after both passes."""
+        return self.backward(self.forward())
 
 
 @dataclass(frozen=True)
 class Trained(Kernel):
-    """A function that autograd knows."""
+    """A function of a file that autograd knows: the named one, or the published."""
+
+    function: str = ""
 
     def call(self, inputs: Inputs) -> Call:
-        """Its call, and that of its gradient."""
-        function = calls.public(calls.load(self.of, self.changes), inputs)
-        return trained(partial(partial, function, **self.options), **inputs)
+        """Both passes of it."""
+        module = calls.load(self.of, self.changes)
+        found = vars(module).get(self.function) or calls.public(module, inputs)
+        known = inspect.signature(found).parameters.keys() | {"do"}
+        return Passes(found, **{x: inputs[x] for x in inputs.keys() & known})
 
 
-def normal(shape: Shape) -> list[Inputs]:
+def peer(make: Callable[..., Call]) -> Callable[..., Call]:
+    """Both passes of a peer, which is made for its inputs."""
+    return partial(Passes, lambda *leaves, causal: make(*leaves, causal=causal)())
+
+
+def fresh(shape: Shape) -> list[Inputs]:
     """Fresh q, k, v and do."""
-    size = shape.batch, shape.heads, shape.seq, shape.head_dim
-    tensors = {
-        x: timing.normal(*size, dtype=shape.dtype) for x in ("q", "k", "v", "do")
-    }
-    return [tensors | {"causal": shape.causal}]
+    (found,) = attention.normal(shape)
+    return [found | {"do": timing.normal(*found["q"].shape, dtype=shape.dtype)}]
 
 
 def facts(name: str, shape: Shape) -> dict[str, Any]:
@@ -64,12 +82,12 @@ PART = Part(
         shape(head_dim, seq, TOKENS // seq, WIDTH // head_dim, True)
         for head_dim, seq in product((64, 128), (1024, 4096, 16384))
     ],
-    inputs=normal,
+    inputs=fresh,
     own={"backward/autograd.py": Trained("backward/autograd.py")},
     peers={
-        "sdpa-flash": partial(trained, peers.sdpa_flash),
-        "sdpa-cudnn": partial(trained, peers.sdpa_cudnn),
-        "flex_attention": partial(trained, peers.flex),
+        "sdpa-flash": peer(peers.sdpa_flash),
+        "sdpa-cudnn": peer(peers.sdpa_cudnn),
+        "flex_attention": peer(peers.flex),
     },
     check=check,
     facts=facts,

@@ -10,8 +10,8 @@ from tests.harness import traces
 from tests.replays import Map, Replay, Run, Show, Tensors
 from tests.replays.attention import tiles
 from tests.replays.attention.tiles import BLOCK
+from tests.replays.backward import two_kernels
 from tests.replays.backward.two_kernels import inputs
-from tests.snippets.backward.reference import attention, gradients
 
 
 def call(
@@ -45,32 +45,14 @@ def call(
     return {"dq_sum": dq_sum, "dk": dk, "dv": dv}
 
 
-def expected(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    o: torch.Tensor,
-    lse: torch.Tensor,
-    do: torch.Tensor,
-) -> Tensors:
+def expected(q: torch.Tensor, **others: torch.Tensor) -> Tensors:
     """The gradients by PyTorch; that of q is the sum times the scale."""
-    heads = (x[None, None] for x in (q, k, v, do))
-    dq, dk, dv = (dx[0, 0] for dx in gradients(attention, *heads, None))
-    return {"dq_sum": dq / q.shape[1] ** -0.5, "dk": dk, "dv": dv}
+    found = two_kernels.expected(q, **others)
+    return {"dq_sum": found.pop("dq") / q.shape[1] ** -0.5, **found}
 
 
-MEMORY = {
-    "q": Show("q", "q", "queries", "Q"),
-    "k": Show("k", "k", "keys", "K", turned=True),
-    "v": Show("v", "v", "values", "V", turned=True),
-    "o": Show("o", "o", "output", "O"),
-    "do": Show("do", "o", "gradient of the output", "dO"),
-    "lse": Show("lse", "lse", "logsumexp of each row", turned=True),
-    "delta": Show("delta", "", "rowsum(dO O)", "delta", turned=True),
-    "dq_sum": Show("dq_sum", "q", "sum of dQ, of all programs", "dQ / scale"),
-    "dk": Show("dk", "k", "gradient of the keys", "dK", turned=True),
-    "dv": Show("dv", "v", "gradient of the values", "dV", turned=True),
-}
+SUM = Show("dq_sum", "q", "sum of dQ, of all programs", "dQ / scale")
+MEMORY = [SUM if x.name == "dq" else x for x in two_kernels.REPLAY.memory]
 
 REPLAY = Replay(
     call=call,
@@ -79,7 +61,7 @@ REPLAY = Replay(
         "whole": Run("8 queries, 8 keys", inputs(8, 8, 4, seed=3)),
         "ragged": Run("6 queries, 7 keys", inputs(6, 7, 4, seed=5)),
     },
-    memory=[*MEMORY.values()],
+    memory=MEMORY,
     maps=[
         Map(
             Show("dS", "s", "all dS, never stored", "dS", turned=True),
@@ -172,8 +154,11 @@ REPLAY = Replay(
     },
     symbols=lambda q, k, **_: tiles.symbols(q, k),
     names={
-        **{f"backward_kernel.{x}_desc": x for x in MEMORY},
-        **{f"delta_kernel.{x}_desc": x for x in MEMORY},
+        **{
+            f"{kernel}.{x.name}_desc": x.name
+            for kernel in ("backward_kernel", "delta_kernel")
+            for x in MEMORY
+        },
         # Two kernels, two chips.
         "delta_kernel.o": "own_o",
         "delta_kernel.do": "own_do",
