@@ -52,6 +52,7 @@ STYLE = plots.Style(
         "batch": "batch",
         "fraction_of_copy": "share of a copy",
         "bytes": "memory",
+        "difference": "difference",
         "bytes_per_second": "TB/s of memory",
     },
 )
@@ -175,6 +176,44 @@ def test_labels_that_are_too_close_move_as_little_as_can_be():
     assert drawing.spread([100, 100, 200], 20, 0, 300) == [90, 110, 200]
     assert drawing.spread([0, 0, 10], 20, 0, 300) == [0, 20, 40]
     assert drawing.spread([290, 300], 20, 0, 300) == [280, 300]
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("torch.softmax", ["torch.softmax"]),
+        ("split_kv_overlapped", ["split_kv_", "overlapped"]),
+        ("sdpa-flash other masks", ["sdpa-flash other", "masks"]),
+        ("layer_norm_backward_wide", ["layer_norm_", "backward_wide"]),
+        ("onewordthathasnobreakatall", ["onewordthathasnobreakatall"]),
+    ],
+)
+def test_a_long_name_is_broken(name, lines):
+    assert drawing.broken(name, drawing.NARROW) == lines
+
+
+def test_the_value_of_a_broken_name_is_below_its_last_line(repository):
+    body = PLOT.replace("half: 1/2", "two words of half a copy: 1/2")
+    figure = plot(repository, body, "narrow")
+    texts = figure.findall("svg/g[@aria-hidden]/text")
+    at = {text.text: float(text.get("y")) for text in texts}
+    first, last, value = (
+        at[each] for each in ("two words of half", "a copy", "50\u00a0%")
+    )
+    assert (last - first, value - last) == (drawing.LEADING, drawing.NARROW.below)
+    assert at["online"] >= value + 10 or at["online"] <= first - drawing.NARROW.row
+
+
+def test_a_power_of_ten_needs_no_factor(repository):
+    values = [1.5e-4, 2e-3, 0.05]
+    found = [
+        {"kernel": "elsewhere", "dtype": "float32", "cols": n, "difference": v}
+        for n, v in enumerate(values, 1)
+    ]
+    repository.measure(found)
+    body = PLOT.partition("levels")[0].replace("fraction_of_copy", "difference")
+    shown = ticks(plot(repository, body + "y_scale: log10\n"))
+    assert shown == ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹"]
 
 
 @pytest.mark.parametrize("layout", ["wide", "narrow"])

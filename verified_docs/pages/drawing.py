@@ -17,7 +17,9 @@ from typing import Any
 from verified_docs.pages.figures import FigureError, render
 
 MARGIN = 14  # between the frame and the first and last column
-ZEROS = re.compile(r"\.0+(?!\d)")  # of a round number
+ZEROS = re.compile(r"\.0+(?!\d)|^1(\.0+)?\u00a0\u00d7\u00a0(?=10)")  # of a round number
+WORD = re.compile(r"[_ ]*[^_ ]+[_ ]?")
+LEADING = 17  # from one line of a long name to the next
 STALE = '<tspan class="plot-stale" dx="6">(stale)</tspan>'
 CHARACTER = 8  # the width of a digit
 MARKERS = {
@@ -41,7 +43,8 @@ SCALES: dict[str, Callable[[float], float]] = {
 class Layout:
     """Where the parts of a drawing are, in its own pixels: the frame, then the labels.
 
-    `row` is the height of a label, `below` how far its value stands below its name.
+    `row` is the height of a label, `below` how far its value stands below its name,
+    `letters` how many a line of the name has room for.
     """
 
     name: str
@@ -53,6 +56,7 @@ class Layout:
     bottom: int
     row: int
     below: int
+    letters: int
 
     def svg(self, label: str, drawn: str, role: str) -> str:
         """The element around a drawing: a group if its parts take the focus, or img."""
@@ -62,8 +66,8 @@ class Layout:
         )
 
 
-WIDE = Layout("wide", 800, 400, 56, 585, 48, 344, row=20, below=0)
-NARROW = Layout("narrow", 328, 384, 46, 182, 54, 332, row=31, below=14)
+WIDE = Layout("wide", 800, 400, 56, 585, 48, 344, row=20, below=0, letters=19)
+NARROW = Layout("narrow", 328, 384, 46, 182, 54, 332, row=31, below=14, letters=18)
 
 
 @dataclass(frozen=True)
@@ -216,10 +220,10 @@ def _places(plot: Plot, frame: Frame) -> Iterator[tuple[str, float]]:
     ends = {line.name: frame.y(list(line.values.values())[-1]) for line in plot.lines}
     ends |= {name: frame.y(value) for name, value in plot.levels.items()}
     names = sorted(ends, key=ends.__getitem__)
-    low, high = layout.top, layout.bottom - layout.below
-    yield from zip(
-        names, spread([ends[n] for n in names], layout.row, low, high), strict=True
-    )
+    more = LEADING * (max(len(broken(name, layout)) for name in names) - 1)
+    low, high = layout.top, layout.bottom - layout.below - more
+    places = spread([ends[n] for n in names], layout.row + more, low, high)
+    yield from zip(names, places, strict=True)
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -238,24 +242,46 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     return [max(low, min(mean, high)) + n * gap for n, mean in enumerate(means)]
 
 
-def _label(layout: Layout, place: float, name: str, stale: bool = False) -> str:
-    x, y = layout.right + 34, place + 4
-    shown = f'<text x="{x}" y="{y:.1f}">{escape(name)}'
+def broken(name: str, layout: Layout) -> list[str]:
+    """The name in lines that have room, broken behind an underscore or at a space."""
+    lines = [""]
+    for word in WORD.findall(name):
+        if lines[-1] and len((lines[-1] + word).rstrip()) > layout.letters:
+            lines.append("")
+        lines[-1] += word
+    return [line.rstrip() for line in lines]
+
+
+def _label(
+    layout: Layout, places: dict[str, float], name: str, stale: bool = False
+) -> str:
+    x, y = layout.right + 34, places[name] + 4
+    lines = broken(name, layout)
+    shown = "</text>".join(
+        f'<text x="{x}" y="{y + n * LEADING:.1f}">{escape(line)}'
+        for n, line in enumerate(lines)
+    )
     if stale and layout.below:  # It stands beside the value, for want of room.
-        shown += f'</text><text x="{x + 44}" y="{y + layout.below:.1f}">'
+        shown += f'</text><text x="{x + 44}" y="{_beside(layout, places, name):.1f}">'
     return shown + (STALE if stale else "") + "</text>"
+
+
+def _beside(layout: Layout, places: dict[str, float], name: str) -> float:
+    """How high the value of a line stands: beside its name, or below the last line."""
+    more = LEADING * (len(broken(name, layout)) - 1) if layout.below else 0
+    return places[name] + 4 + layout.below + more
 
 
 def _levels(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str]:
     """What the lines are compared with, each with its label and value."""
     layout = frame.layout
     for name, value in plot.levels.items():
-        y, place = frame.y(value), places[name]
+        y, up = frame.y(value), _beside(layout, places, name)
         x, anchor = _value(layout)
         yield (
             f'<path class="plot-level" d="M{layout.left},{y:.1f}H{layout.right}'
-            f'l14,{place - y:.1f}h14"/>{_label(layout, place, name)}'
-            f'<text x="{x}" y="{place + layout.below + 4:.1f}" text-anchor="{anchor}">'
+            f'l14,{places[name] - y:.1f}h14"/>{_label(layout, places, name)}'
+            f'<text x="{x}" y="{up:.1f}" text-anchor="{anchor}">'
             f"{escape(plot.text(value))}</text>"
         )
 
@@ -276,7 +302,7 @@ def _lines(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str]:
             f'<g class="{line.classes}"><path class="plot-line" d="M{route}"/>'
             f'<path class="plot-leader" d="M{x:.1f},{y:.1f}H{layout.right}'
             f'L{layout.right + 14},{place:.1f}"/>{marks}</g>'
-            f"{_label(layout, place, line.name, line.stale)}"
+            f"{_label(layout, places, line.name, line.stale)}"
         )
 
 
@@ -304,7 +330,7 @@ def _columns(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str
             for line in sorted(here, key=lambda line: places[line.name])
         )
         values = "".join(
-            f'<tspan x="{value_x}" y="{places[line.name] + layout.below + 4:.1f}">'
+            f'<tspan x="{value_x}" y="{_beside(layout, places, line.name):.1f}">'
             f"{escape(plot.text(line.values[column]))}</tspan>"
             for line in here
         )
