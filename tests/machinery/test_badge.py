@@ -84,6 +84,8 @@ def test_the_details(repository):
         "<p>Failed:</p><ul><li>test_a[&lt;1&gt;]</li></ul>",
         "<p>No error is measured:</p><ul><li>it copies</li></ul>",
         '<a href="../../records/nvidia-l4/verification.json">',
+        # What ran is what is here, or what was there.
+        "<code>python -m pytest tests/snippets/softmax/test_online.py</code>",
         "<code>git checkout c0ffee &amp;&amp; "
         "python -m pytest tests/snippets/softmax/test_online.py</code>",
         "Not run on NVIDIA T4.",
@@ -99,7 +101,9 @@ def test_the_details(repository):
 )
 def test_whether_publishing_ran_it_again(repository, published, said):
     repository.verify(H200, online={})
-    assert said in badges.render(repository.status(), published=published)
+    shown = badges.render(repository.status(), published=published)
+    assert said in shown
+    assert f"<code>git checkout {published} &amp;&amp; python -m pytest" in shown
 
 
 def test_several_gpus_need_a_choice_to_quote(repository):

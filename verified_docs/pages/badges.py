@@ -91,14 +91,18 @@ def _run(run: Run, snippet: str, base: str, published: str) -> str:
         f"<p><strong>{escape(run.gpu or INTERPRETER)}</strong>{state}</p>"
         f"<dl>{items}</dl>{_list('Changed since:', run.changed)}"
         f"{_list('Failed:', entry.failed)}{_errors(entry)}{_skipped(entry)}"
-        f"{_repeat(run, snippet, base)}{_again(run, published)}"
+        f"{_repeat(run, snippet, base, published)}{_again(run, published)}"
     )
 
 
-def _repeat(run: Run, snippet: str, base: str) -> str:
-    """Where the record is, and the command that makes it again."""
-    commit = str(run.facts.get("commit", "unknown"))
-    checkout = "" if commit == "unknown" else f"git checkout {commit} &amp;&amp; "
+def _repeat(run: Run, snippet: str, base: str, published: str) -> str:
+    """Where the record is, and the command that makes it again.
+
+    Where no file has changed since, the commit of this site has the same bytes.
+    """
+    commit = run.facts.get("commit", "unknown") if run.changed else published
+    known = commit not in ("", "unknown")
+    checkout = f"git checkout {escape(commit)} &amp;&amp; " if known else ""
     command = f"{checkout}python -m pytest {escape(layout.test_file(snippet))}"
     record = layout.verification_file(run.gpu)
     link = f'<a href="{base}{record}">{record}</a>' if run.gpu else "of this machine"
