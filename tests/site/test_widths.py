@@ -12,7 +12,7 @@ import pytest
 
 from tests.site.visit import DESKTOP, Visit
 
-PARTS = ("start/", "softmax/", "attention/", "backward/", "companions/")
+PARTS = ("start/", "softmax/", "attention/", "backward/", "companions/", "hopper/")
 PICTURE = 1200  # pixels from the top of the page
 KERNEL = 2500
 WORDS = 1800  # that are not folded; a formula counts as one, what stands apart as none
