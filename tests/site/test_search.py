@@ -21,6 +21,10 @@ FOUND = {
     "softcap": "companions/change-the-kernel/#softcap",
     "vLLM": "reference/glossary/#vllm",
     "warp specialization": "reference/glossary/#warp-specialization",
+    "mbarrier": "reference/glossary/#mbarrier",
+    "setmaxnreg": "reference/glossary/#register-reallocation",
+    "wgmma": "reference/glossary/#wgmma",
+    "Hopper": "hopper/hardware/",
 }
 
 
