@@ -21,9 +21,9 @@ FOUND = {
     "softcap": "companions/change-the-kernel/#softcap",
     "vLLM": "reference/glossary/#vllm",
     "warp specialization": "reference/glossary/#warp-specialization",
-    "mbarrier": "reference/glossary/#mbarrier",
+    "mbarrier": "hopper/hardware/#tma-and-mbarriers",
     "setmaxnreg": "reference/glossary/#register-reallocation",
-    "wgmma": "reference/glossary/#wgmma",
+    "wgmma": "hopper/hardware/#warp-groups-and-wgmma",
     "Hopper": "hopper/hardware/",
 }
 
