@@ -133,3 +133,18 @@ def test_who_adds_to_the_sum_of_dq(compiler: Compiler) -> None:
         # Four neighbours at a time, and no order for other memory.
         assert by_threads <= {"atom.global.gpu.relaxed.add.v4.f32"}
     assert all(ways.values())
+
+
+def test_no_product_is_under_way_while_softmax_is_computed(compiler: Compiler) -> None:
+    # What the page on Hopper says of the kernel, and FlashAttention-3 does not do.
+    event = re.compile(r"wgmma\.(mma_async)|wgmma\.wait_group\S* (\d+)|(ex2\.approx)")
+    kernels = assembly(compiler, "attention/flash2_descriptors.py")
+    halves = [text for _, text in kernels if "wgmma.mma_async" in text]  # not fp32
+    assert len(halves) >= 2
+    for text in halves:
+        pending, powers = False, 0
+        for product, left, power in event.findall(text):
+            powers += bool(power)
+            assert not (power and pending)
+            pending = bool(product) or (pending and left != "0")
+        assert powers
