@@ -53,7 +53,7 @@ test: style  ## every check that needs no GPU, the browser's included
 	$(MAKE) --jobs 2 check browser
 
 browser: $(TESTS)
-	pytest -n $(WORKERS) --dist loadgroup tests/site
+	pytest -n $(WORKERS) tests/site
 
 mutants: $(TESTS)  ## run the bugs whose verdict is not fresh; all of them with ALL=1
 	pytest -n $(WORKERS) tests/mutants
@@ -63,7 +63,7 @@ one: lint  ## all that concerns one snippet: make one NAME=softmax/online
 		tests/machinery/test_benchmark.py -k $(notdir $(NAME))
 	pytest -q -n $(WORKERS) tests/compile tests/mutants tests/replays -k $(NAME).py
 	$(MAKE) site check
-	pytest -q -n $(WORKERS) --dist loadgroup tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
+	pytest -q -n $(WORKERS) tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
 
 new: $(INSTALLED)  ## lay out a rung: make new NAME=softmax/log_softmax FROM=one_row
 	@python -m verified_docs.new "$(NAME)" "$(FROM)"
