@@ -39,7 +39,9 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         try:
             browser = playwright.chromium.launch(
-                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+                executable_path=shutil.which("chromium"),
+                # Each worker has a processor, and its scripts no more than that.
+                args=["--no-sandbox", "--js-flags=--single-threaded"],
             )
         except Error as error:
             reason = (
