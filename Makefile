@@ -19,6 +19,8 @@ PACKAGES := node_modules/installed
 VENDOR := docs/assets/vendor/.installed
 ZIP := docs/snippets.zip
 WORKERS ?= auto
+# Without tests/conftest.py, so without torch.
+IN_BROWSER = pytest -n $(WORKERS) --confcutdir tests/site tests/site
 ADDRESS ?= 127.0.0.1:8000
 # Fails where something listens already, which MkDocs would tell in a traceback.
 TAKEN = import socket; host, port = '$(ADDRESS)'.split(':'); \
@@ -53,7 +55,7 @@ test: style  ## every check that needs no GPU, the browser's included
 	$(MAKE) --jobs 2 check browser
 
 browser: $(TESTS)
-	pytest -n $(WORKERS) --dist loadgroup tests/site
+	$(IN_BROWSER)
 
 mutants: $(TESTS)  ## run the bugs whose verdict is not fresh; all of them with ALL=1
 	pytest -n $(WORKERS) tests/mutants
@@ -63,7 +65,7 @@ one: lint  ## all that concerns one snippet: make one NAME=softmax/online
 		tests/machinery/test_benchmark.py -k $(notdir $(NAME))
 	pytest -q -n $(WORKERS) tests/compile tests/mutants tests/replays -k $(NAME).py
 	$(MAKE) site check
-	pytest -q -n $(WORKERS) --dist loadgroup tests/site -k "$$(python -m verified_docs pages $(NAME).py)"
+	$(IN_BROWSER) -q -k "$$(python -m verified_docs pages $(NAME).py)"
 
 new: $(INSTALLED)  ## lay out a rung: make new NAME=softmax/log_softmax FROM=one_row
 	@python -m verified_docs.new "$(NAME)" "$(FROM)"

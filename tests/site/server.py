@@ -4,13 +4,20 @@ import contextlib
 import gzip
 import threading
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 SITE = Path(__file__).parents[2] / "site"
 PREFIX = "/any/sub/path/"
 COMPRESSED = (".html", ".css", ".js", ".json", ".svg", ".xml", ".mjs", ".py")
+
+
+@cache
+def content(path: Path) -> bytes:
+    """What is sent of a file, which stays as it is while the site is served."""
+    body = path.read_bytes()
+    return gzip.compress(body, mtime=0) if path.suffix in COMPRESSED else body
 
 
 class Handler(SimpleHTTPRequestHandler):
@@ -28,12 +35,11 @@ class Handler(SimpleHTTPRequestHandler):
         if not path.is_file():
             self.send_error(404)
             return
-        body = path.read_bytes()
+        body = content(path)
         self.send_response(200)
         self.send_header("Content-Type", self.guess_type(str(path)))
         self.send_header("Cache-Control", "max-age=600")
         if path.suffix in COMPRESSED:
-            body = gzip.compress(body, mtime=0)
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

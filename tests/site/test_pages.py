@@ -74,7 +74,7 @@ PALE = {
 
 
 def test_axe_finds_what_is_pale(page: Page, address: str) -> None:
-    visit = Visit(page, address, "softmax/online/")
+    visit = Visit(page, address, "reference/glossary/")
     page.evaluate(WORD)
     style = page.add_style_tag(content=" ")
     for pale, (scheme, rule) in {"nothing": ("light", ""), **PALE}.items():

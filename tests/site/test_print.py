@@ -29,7 +29,7 @@ PAINTED = """scheme => {
     return all.map(each => {
         const { color, backgroundColor } = getComputedStyle(each)
         return [color, backgroundColor]
-    })
+    }).join()
 }"""
 
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, TimeoutError
 from tests.site.test_pages import SEEN
 from tests.site.visit import Visit, alive
 
-PAGE = "softmax/online/"
+PAGE = "softmax/persistent-programs/"
 BUTTON = "button[data-copy=block]"
 
 # For each step of an algorithm: its name, and the names and files of all that is marked
@@ -60,7 +60,9 @@ def test_copying_is_seen_and_said_and_passes(page: Page, address: str) -> None:
     assert button.text_content() == "Copied"
     said = page.locator("#copy-status[aria-live=polite]").text_content()
     assert said == f"Copied: {button.get_attribute('aria-label').partition(': ')[2]}"
-    assert "softmax/online.py" in said
+    assert "softmax/persistent.py" in said
+    block = page.locator("figure.snippet").first.locator("pre code")
+    assert page.evaluate("navigator.clipboard.readText()") == block.text_content()
     page.wait_for_selector("button[data-state=done]", state="detached")
     assert button.text_content() == label
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.site.visit import PHONE, Visit
 
-PAGE = "softmax/online/"
+PAGE = "reference/notation/"
 TERM = "a.term[href$='#running-maximum']"
 ENTRY = "#term-note:popover-open"
 SAID = "The largest element seen so far"

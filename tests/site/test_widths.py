@@ -50,13 +50,14 @@ ORDER = """() => {
 BOXES = "article *:not(verified-replay *)"
 BARE = """boxes => [...document.querySelectorAll(boxes)].filter(
     box => {
+        if (box.clientWidth <= 1 || box.scrollWidth <= box.clientWidth + 1) return false
         const { overflowX, backgroundImage } = getComputedStyle(box)
-        return /auto|scroll/.test(overflowX) && box.scrollWidth > box.clientWidth + 1
-            && box.clientWidth > 1 && !backgroundImage.includes("gradient")
+        return /auto|scroll/.test(overflowX) && !backgroundImage.includes("gradient")
     }
 ).map(box => box.outerHTML.slice(0, 200))"""
 # Of each picture, the text, the box and the letters' size of all that is read in it.
-TEXTS = """() => [...document.querySelectorAll("figure.plot > svg, figure.heat")].map(
+PICTURES = "figure.plot > svg, figure.heat"
+TEXTS = """pictures => [...document.querySelectorAll(pictures)].map(
     picture => [...picture.querySelectorAll(
         "text:not(:has(tspan[y])), tspan[y], th, li, td > *"
     )].filter(text => text.checkVisibility({ visibilityProperty: true })).map(text => {
@@ -91,13 +92,13 @@ class Measured:
 def measured(visit: Visit) -> Measured:
     page = visit.page
     found = Measured()
-    for width in WIDTHS:
+    # Between the widest and the narrowest, only pictures are looked at.
+    for width in WIDTHS if page.locator(PICTURES).count() else WIDTHS[::2]:
         page.set_viewport_size(DESKTOP | {"width": width})
         found.order = found.order or page.evaluate(ORDER)
-        found.texts[width] = page.evaluate(TEXTS)
+        found.texts[width] = page.evaluate(TEXTS, PICTURES)
     found.width = page.evaluate("document.documentElement.scrollWidth")
     found.bare = page.evaluate(BARE, BOXES)
-    page.set_viewport_size(DESKTOP)
     return found
 
 

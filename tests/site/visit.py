@@ -31,7 +31,8 @@ class Visit:
 
     Attributes:
         path: of the page, relative to the site.
-        page: the page, for more tests than one: they leave its width as it was.
+        page: the page, for more tests than one: they leave its width as it was, but
+            for the last (test_widths.py), because each width is another layout.
         messages: what the console said, and errors that no script caught; what the
             Content-Security-Policy refused is among them.
         requests: everything that was asked for.
@@ -71,6 +72,7 @@ class Visit:
             self.page.remove_listener(event, listener)
         self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
         self.page.goto("about:blank")
+        self.page.set_viewport_size(DESKTOP)
 
     def switch(self, scheme: str) -> None:
         """Show the page "light" or "dark", as a reader does: by the button."""
