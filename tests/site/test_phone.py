@@ -36,6 +36,7 @@ def test_every_file_has_a_card(page: Page, address: str) -> None:
 def test_wide_tables_keep_their_first_column(page: Page, address: str) -> None:
     page.set_viewport_size(PHONE)
     page.goto(address + "reference/measurements/")
+    page.locator("details").evaluate_all("all => all.forEach(it => it.open = true)")
     scrolled = []
     for box in page.locator("figure.measurements .scroll").all():
         far, (name, *numbers) = box.evaluate(MOVES)
