@@ -1,8 +1,11 @@
-// axe-core's violations: of the colours of a "light" or a "dark" page, and of all "else".
-// Each element costs it time, and most are parts of formulas, code and drawings: they are
-// plain text or nothing until all that is wanted has been judged.
-async (wanted) => {
-  const COLOURS = ["color-contrast", "link-in-text-block"];
+// axe-core's violations on a page in one scheme after another: all in the first, where it
+// reads the page anyway, then those of colours. Each element costs it time, and most are
+// parts of formulas, code and drawings: they are plain text or nothing meanwhile.
+async (schemes) => {
+  const COLOURS = {
+    "color-contrast": "[data-judged]",
+    "link-in-text-block": "a[href][data-judged], [role=link][data-judged]",
+  };
   const SEVERAL = 3; // Some it cannot judge, because something lies over them.
   const SCHEMES = { light: "default", dark: "slate" };
   const SHAPES = ":is(rect, path, line, polyline, polygon, circle, ellipse, use)";
@@ -61,28 +64,15 @@ async (wanted) => {
     undo.push(() => element.replaceChildren(...parts));
   };
 
-  /** What axe finds: its rules of colours on a few elements, or all others. */
-  async function violations(few) {
-    const rules = Object.fromEntries(COLOURS.map((rule) => [rule, { enabled: false }]));
-    const found = await axe.run(
-      { include: few ?? ["html"] },
-      {
-        resultTypes: ["violations"],
-        ...(few ? { runOnly: { type: "rule", values: COLOURS } } : { rules }),
-      },
-    );
-    return found.violations;
-  }
-
   const formulas = [...document.querySelectorAll(".katex")];
   const judged = new Map(); // from each scheme to the elements that are judged in it
-  for (const scheme of wanted.filter((each) => each in SCHEMES)) {
+  for (const scheme of schemes) {
     paint(SCHEMES[scheme]);
     judged.set(scheme, [...several()]);
   }
   paint(before);
   const kept = new Set([...judged.values()].flat().map((each) => each.closest(".katex")));
-  if (wanted.includes("else")) for (const each of formulas.slice(0, SEVERAL)) kept.add(each);
+  for (const each of formulas.slice(0, SEVERAL)) kept.add(each);
   for (const code of document.querySelectorAll("pre > code")) reduce(code, code.textContent);
   for (const formula of formulas) if (!kept.has(formula)) reduce(formula, "formula");
   // Of a drawing, what has neither text nor name.
@@ -91,12 +81,20 @@ async (wanted) => {
   for (const parent of new Set([...bare].map((each) => each.parentElement))) {
     reduce(parent, ...[...parent.childNodes].filter((each) => !bare.has(each)));
   }
-  const found = {};
-  if (wanted.includes("else")) found.else = await violations();
-  for (const svg of document.querySelectorAll("article svg")) reduce(svg);
+  const found = [];
+  const options = { resultTypes: ["violations"] };
+  const rules = Object.entries(COLOURS).map(([id, selector]) => ({ id, selector }));
+  axe.configure({ rules });
   for (const [scheme, few] of judged) {
     paint(SCHEMES[scheme]);
-    found[scheme] = await violations(few);
+    const within = few.flatMap((each) => [each, ...each.querySelectorAll(":not(svg *)")]);
+    for (const each of within) each.dataset.judged = "";
+    const { violations } = await axe.run(options);
+    for (const each of within) delete each.dataset.judged;
+    for (const { id, nodes } of violations)
+      for (const { target, failureSummary } of nodes)
+        found.push([scheme, id, target, failureSummary]);
+    options.runOnly = Object.keys(COLOURS);
   }
   while (undo.length) undo.pop()();
   paint(before);

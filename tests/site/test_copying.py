@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 # Press every copy button: [data of the figure, text, action and state of the button,
 # what the clipboard was given]. What is seen must be what a pointer meets.
-PRESS_ALL = """() => {
+PRESS_ALL = """async () => {
     const { clipboard } = navigator;
     const buttons = [...document.querySelectorAll("button[data-copy]")];
     const text = async (item) => (await item.getType("text/plain")).text();
@@ -26,7 +26,6 @@ PRESS_ALL = """() => {
             return Clipboard.prototype.write.call(clipboard, items);
         };
         button.click();
-        delete clipboard.write;  // A browser refuses what comes later.
         const patience = performance.now() + 5000;
         while (!button.dataset.state) {
             await new Promise((go) => setTimeout(go, 10));
@@ -46,7 +45,11 @@ PRESS_ALL = """() => {
             throw new Error(`${button.ariaLabel}: under ${met?.outerHTML}`);
         }
     }
-    return Promise.all(buttons.map(press));  // at once: each answer is another frame
+    // At once, because each answer is a frame of its own. What is given after a click,
+    // and not at it, which a browser may refuse, is found with the last button.
+    const pressed = await Promise.all(buttons.map(press));
+    delete clipboard.write;
+    return pressed;
 }"""
 
 

@@ -3,8 +3,6 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Page
-
 from tests.site.server import pages, read
 from tests.site.visit import Visit
 from verified_docs.check.dom import parse
@@ -52,36 +50,6 @@ def test_code_and_badges_are_seen_as_they_are_written(visit: Visit) -> None:
     for badge in seen["badges"]:
         assert len(badge["signs"]) == 1
         assert set(badge["signs"]) <= SIGNS
-
-
-def test_axe_finds_nothing(visit: Visit) -> None:
-    assert visit.axe("else", "light", "dark") == {"else": [], "light": [], "dark": []}
-
-
-# One word of a formula, and its paragraph.
-WORD = """() => {
-    const word = document.querySelector("p .katex .mop:not(.op-symbol, :has(*))")
-    word.id = "word"
-    word.closest("p").id = "around"
-}"""
-PALE = {
-    "a word": ("light", "#word { color: #ccc }"),
-    "that is small": ("light", "#word { color: #888; font-size: 9px }"),
-    "on dark ground": ("light", "#around { background: #555 }"),
-    "of the text": ("light", "#around { color: #ccc }"),
-    "in one scheme": ("dark", "[data-md-color-scheme=slate] #word { color: #444 }"),
-}
-
-
-def test_axe_finds_what_is_pale(page: Page, address: str) -> None:
-    visit = Visit(page, address, "reference/glossary/")
-    page.evaluate(WORD)
-    style = page.add_style_tag(content=" ")
-    for pale, (scheme, rule) in {"nothing": ("light", ""), **PALE}.items():
-        style.evaluate("(style, rule) => { style.textContent = rule }", rule)
-        rules = {rule for rule, *_ in visit.axe(scheme)[scheme]}
-        assert rules == ({"color-contrast"} if rule else set()), pale
-    visit.close()
 
 
 def test_diagrams_hold_their_text(visit: Visit) -> None:

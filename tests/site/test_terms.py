@@ -77,7 +77,7 @@ def test_axe_finds_nothing_in_an_open_entry(page: Page, address: str) -> None:
         visit.switch(scheme)
         page.locator(TERM).hover()
         expect(page.locator(ENTRY)).to_contain_text(SAID)
-        assert visit.axe("else", scheme) == {"else": [], scheme: []}
+        assert visit.axe(scheme) == []
     visit.close()
 
 

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, Request
 
-AXE = Path(__file__).parents[2] / "node_modules/axe-core/axe.min.js"
+ROOT = Path(__file__).parents[2]
+AXE = (ROOT / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 LOOK = Path(__file__).with_name("axe.js").read_text(encoding="utf-8")
 DESKTOP = {"width": 1280, "height": 900}
 REPLAY = re.compile(r"/replays?[/.]")
@@ -55,9 +56,12 @@ class Visit:
         page.context.new_cdp_session(page).send("Network.clearBrowserCache")
         for event, listener in self._listeners.items():
             page.on(event, listener)  # type: ignore[call-overload]
-        page.goto(address + path, wait_until="networkidle")
+        page.goto(address + path)
         alive(page)
         page.evaluate("document.fonts.ready.then(() => null)")
+        # Not as an element of the page, which the policy would refuse.
+        page.evaluate(AXE)
+        page.wait_for_load_state("networkidle")
         fetched = [r.sizes() for r in list(self.requests) if counts(r.url)]
         self.weight = sum(
             size["responseBodySize"] + size["responseHeadersSize"] for size in fetched
@@ -82,16 +86,7 @@ class Visit:
             self.page.locator("label[for^=__palette]:visible").click()
         self.page.wait_for_selector(f"body[data-md-color-scheme={name}]")
 
-    def axe(self, *wanted: str) -> dict[str, list[Any]]:
-        """What axe-core finds wrong with colours, "light" or "dark", and all "else"."""
-        if not self.page.evaluate("'axe' in window"):
-            # Not as an element of the page, which the policy would refuse.
-            self.page.evaluate(AXE.read_text(encoding="utf-8"))
-        return {
-            what: [
-                (violation["id"], node["target"], node["failureSummary"])
-                for violation in violations
-                for node in violation["nodes"]
-            ]
-            for what, violations in self.page.evaluate(LOOK, wanted).items()
-        }
+    def axe(self, *schemes: str) -> list[list[Any]]:
+        """What axe-core finds in "light" or "dark": [scheme, rule, where, why]."""
+        found: list[list[Any]] = self.page.evaluate(LOOK, schemes)
+        return found

@@ -1,0 +1,40 @@
+"""axe-core finds nothing, in neither scheme, and would.
+
+What it took out of a page is laid out again with the next width, in test_widths.py.
+"""
+
+from playwright.sync_api import Page
+
+from tests.site.visit import Visit
+
+
+def test_axe_finds_nothing(visit: Visit) -> None:
+    assert visit.axe("light", "dark") == []
+
+
+# One word of a formula, and its paragraph.
+WORD = """() => {
+    const word = document.querySelector("p .katex .mop:not(.op-symbol, :has(*))")
+    word.id = "word"
+    word.closest("p").id = "around"
+}"""
+DARK = "[data-md-color-scheme=slate]"
+PALE = {
+    "nothing": (["light", "dark"], ""),
+    "a word": (["light"], "#word { color: #ccc }"),
+    "that is small": (["light"], "#word { color: #888; font-size: 9px }"),
+    "on dark ground": (["light"], "#around { background: #555 }"),
+    "of the text": (["light"], "#around { color: #ccc }"),
+    "in one scheme": (["light", "dark"], f"{DARK} #word {{ color: #444 }}"),
+}
+
+
+def test_axe_finds_what_is_pale(page: Page, address: str) -> None:
+    visit = Visit(page, address, "reference/glossary/")
+    page.evaluate(WORD)
+    style = page.add_style_tag(content=" ")
+    for pale, (schemes, rule) in PALE.items():
+        style.evaluate("(style, rule) => { style.textContent = rule }", rule)
+        found = {(scheme, rule) for scheme, rule, *_ in visit.axe(*schemes)}
+        assert found == ({(schemes[-1], "color-contrast")} if rule else set()), pale
+    visit.close()
