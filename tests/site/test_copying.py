@@ -14,12 +14,11 @@ ROOT = Path(__file__).parents[2]
 
 # Press every copy button: [data of the figure, text, action and state of the button,
 # what the clipboard was given]. What is seen must be what a pointer meets.
-PRESS_ALL = """async () => {
+PRESS_ALL = """() => {
     const { clipboard } = navigator;
     const buttons = [...document.querySelectorAll("button[data-copy]")];
     const text = async (item) => (await item.getType("text/plain")).text();
     async function press(button) {
-        const name = button.ariaLabel;
         const given = [];
         clipboard.write = (items) => {
             given.push(...items);
@@ -27,9 +26,8 @@ PRESS_ALL = """async () => {
         };
         button.click();
         const patience = performance.now() + 5000;
-        while (!button.dataset.state) {
+        while (!button.dataset.state && performance.now() < patience) {
             await new Promise((go) => setTimeout(go, 10));
-            if (performance.now() > patience) throw new Error(`${name}: no answer`);
         }
         const { copy, state } = button.dataset;
         const figure = button.closest("figure");
@@ -47,9 +45,7 @@ PRESS_ALL = """async () => {
     }
     // At once, because each answer is a frame of its own. What is given after a click,
     // and not at it, which a browser may refuse, is found with the last button.
-    const pressed = await Promise.all(buttons.map(press));
-    delete clipboard.write;
-    return pressed;
+    return Promise.all(buttons.map(press));
 }"""
 
 
