@@ -14,11 +14,10 @@ from html import escape
 from statistics import fmean
 from typing import Any
 
-from verified_docs.pages.figures import FigureError, render
+from verified_docs.pages.figures import BREAKS, FigureError, render
 
 MARGIN = 14  # between the frame and the first and last column
 ZEROS = re.compile(r"\.0+(?!\d)|^1(\.0+)?\u00a0\u00d7\u00a0(?=10)")  # of a round number
-WORD = re.compile(r"[_ ]*[^_ ]+[_ ]?")
 LEADING = 17  # from one line of a long name to the next
 STALE = '<tspan class="plot-stale" dx="6">(stale)</tspan>'
 CHARACTER = 8  # the width of a digit
@@ -243,9 +242,9 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
 
 
 def broken(name: str, layout: Layout) -> list[str]:
-    """The name in lines that have room, broken behind an underscore or at a space."""
+    """The name in lines that have room, broken where a word of it ends."""
     lines = [""]
-    for word in WORD.findall(name):
+    for word in BREAKS.split(name):
         if lines[-1] and len((lines[-1] + word).rstrip()) > layout.letters:
             lines.append("")
         lines[-1] += word
