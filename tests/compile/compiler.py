@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -21,6 +22,7 @@ import torch
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
+from triton.experimental.gluon._runtime import GluonASTSource
 from triton.runtime.jit import JITFunction, create_function_from_signature
 
 from benchmarks import calls
@@ -53,6 +55,7 @@ NOT_CAUSAL = ("attention/flash2.py",)  # it has the option, only to refuse it
 SHAPES = torch.bfloat16
 VECTORS = ("start/vector_add.py", "start/wrong_no_mask.py")
 SCORES = ("attention/exp2.py",)
+COPIES = ("hopper/copy_tma.py",)
 
 
 class OnGpu(torch.Tensor):
@@ -71,9 +74,16 @@ def examples(module: ModuleType, name: str, dtype: torch.dtype) -> Iterator[call
     if name in VECTORS:
         x = zeros(200, dtype=dtype)
         yield calls.call(module, dict.fromkeys(("x", "y", "out"), x))
+    elif name in COPIES:  # each has two kernels
+        for strips in (False, True):
+            yield partial(module.copy, zeros(300, 200, dtype=dtype), strips=strips)
+    elif begins_with(module, "a"):
+        a, b = zeros(300, 200, dtype=dtype), zeros(500, 200, dtype=dtype)
+        for block_m, block_n in product((64, 128), (64, 128, 256)):
+            yield partial(module.product, a, b, block_m=block_m, block_n=block_n)
     elif of_attention(module):
         yield from attention(module, name, dtype)
-    elif of_a_gradient(module):
+    elif begins_with(module, "dy"):  # the gradient that arrives
         yield gradients_of_a_norm(module, dtype)
     else:
         x = zeros(3, 200, dtype=dtype).requires_grad_(differentiable(module))
@@ -85,8 +95,13 @@ def examples(module: ModuleType, name: str, dtype: torch.dtype) -> Iterator[call
 
 def of_attention(module: ModuleType) -> bool:
     """Whether a file begins with a tensor of attention, which has no float64."""
+    return begins_with(module, "q", "s", "o", "do")
+
+
+def begins_with(module: ModuleType, *names: str) -> bool:
+    """Whether a file publishes a function whose first parameter is one of these."""
     try:
-        return bool(calls.public(module, dict.fromkeys(("q", "s", "o", "do"))))
+        return bool(calls.public(module, dict.fromkeys(names)))
     except LookupError:
         return False
 
@@ -104,14 +119,6 @@ def backward(result: Any) -> None:
     for y in outputs:
         if isinstance(y, torch.Tensor) and y.requires_grad:
             y.backward(torch.zeros_like(y), retain_graph=True)
-
-
-def of_a_gradient(module: ModuleType) -> bool:
-    """Whether a file begins with the gradient that arrives."""
-    try:
-        return bool(calls.public(module, {"dy": None}))
-    except LookupError:
-        return False
 
 
 def gradients_of_a_norm(module: ModuleType, dtype: torch.dtype) -> calls.Call:
@@ -204,7 +211,8 @@ def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
     options, signature, constants, attributes = kernel._pack_args(
         BACKEND, kwargs, bound, specialization, None
     )
-    source = ASTSource(kernel, signature, constants, attributes)
+    made = GluonASTSource if kernel.is_gluon() else ASTSource
+    source = made(kernel, signature, constants, attributes)
     return triton.compile(source, target=TARGET, options=options.__dict__).asm["ptx"]
 
 

@@ -19,10 +19,11 @@ from verified_docs import layout
 
 ROOT = Path(__file__).parents[2]
 DTYPES = ["torch.float16", "torch.bfloat16", "torch.float32", "torch.float64"]
+KERNEL = re.compile(r"^@(?:triton|gluon)\.jit", re.MULTILINE)
 SNIPPETS = [
     name
     for name in layout.names(ROOT)
-    if "@triton.jit" in (ROOT / layout.snippet_file(name)).read_text(encoding="utf-8")
+    if KERNEL.search((ROOT / layout.snippet_file(name)).read_text(encoding="utf-8"))
 ]
 
 # Loads, stores and atomics of memory that other launches see too.
