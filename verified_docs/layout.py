@@ -15,7 +15,7 @@ MUTANTS = "tests/mutants"
 RECORDS = "records"
 INTERPRETER = ".cache/interpreter.json"
 VERIFICATION = "verification.json"
-VERDICTS = "records/interpreter/mutants.json"
+VERDICTS = "mutants.json"
 REPLAYS = "tests/replays"
 REPLAYED = "records/interpreter/replays"
 NOTEBOOKS = "notebooks"
@@ -104,11 +104,15 @@ def verification_files(root: Path) -> list[Path]:
     return sorted((root / RECORDS).glob(f"*/{VERIFICATION}"))
 
 
+def verdict_files(root: Path) -> list[Path]:
+    """The record of the mutants' verdicts, of the interpreter and of every GPU."""
+    return sorted((root / RECORDS).glob(f"*/{VERDICTS}"))
+
+
 def benchmark_files(root: Path) -> list[Path]:
     """The record of every part on every GPU."""
     found = (root / RECORDS).glob("*/*.json")
-    others = (VERIFICATION, PurePosixPath(VERDICTS).name)
-    return sorted(path for path in found if path.name not in others)
+    return sorted(path for path in found if path.name not in (VERIFICATION, VERDICTS))
 
 
 def benchmark_list(record: str, name: str) -> str:
@@ -124,6 +128,11 @@ def slug(gpu: str) -> str:
 def verification_file(gpu: str, records: str = RECORDS) -> str:
     """`NVIDIA H200` -> `records/nvidia-h200/verification.json`."""
     return f"{records}/{slug(gpu)}/{VERIFICATION}"
+
+
+def verdicts_file(gpu: str = "") -> str:
+    """`NVIDIA H200` -> `records/nvidia-h200/mutants.json`; "" is the interpreter."""
+    return f"{RECORDS}/{slug(gpu or 'interpreter')}/{VERDICTS}"
 
 
 def benchmark_file(gpu: str, part: str, records: str = RECORDS) -> str:

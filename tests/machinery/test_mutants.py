@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,10 @@ from tests.machinery.repository import Repository
 from tests.mutants import Mutant
 from tests.mutants.judge import judge
 from tests.mutants.server import Server
-from tests.mutants.verdicts import RECORD, Verdicts
+from tests.mutants.verdicts import Verdicts
+from verified_docs import layout
 
+RECORD = layout.verdicts_file()
 SNIPPET = "part/double.py"
 TEST = "tests/snippets/part/test_double.py"
 FILES = {
@@ -124,7 +127,10 @@ def test_a_mutant_that_never_ends_is_killed(root, tmp_path):
     with closing(Server(root, tmp_path, seconds=3)) as server:
         bug = Mutant("time.sleep(0)", "time.sleep(1000)", "bug")
         (fault,) = judged(root, server, bug)
+        hangs = replace(bug, may_hang=True)
+        assert judged(root, server, hangs) == [""]
     assert fault.endswith("'bug': the tests take too long")
+    assert hangs.key == bug.key
 
 
 def test_a_test_that_fails_anyway_catches_nothing(root, server):
@@ -200,3 +206,16 @@ def test_a_snippet_that_is_gone_leaves_the_record(root):
     (root / TEST).rename(root / "tests/snippets/part/test_twice.py")
     Verdicts(root, "part/twice.py").save({})
     assert [*json.loads((root / RECORD).read_text())["snippets"]] == ["part/twice.py"]
+
+
+def test_the_verdicts_of_a_gpu_are_in_its_record_and_count_everywhere(root):
+    Verdicts(root, SNIPPET, "NVIDIA H200").save({BUG: "test_of_three"})
+    assert not (root / RECORD).exists()
+    assert (root / "records/nvidia-h200/mutants.json").exists()
+    assert Verdicts(root, SNIPPET).fresh(BUG)
+    # Those of another machine, of other files, do not hide them.
+    Repository(root).edit(TEST, "== 6", "== 2 * 3")
+    assert not Verdicts(root, SNIPPET).fresh(BUG)
+    Verdicts(root, SNIPPET).save({})
+    Repository(root).edit(TEST, "== 2 * 3", "== 6")
+    assert Verdicts(root, SNIPPET).fresh(BUG)

@@ -221,7 +221,7 @@ def test_a_benchmark_is_stale_once_a_timed_file_changes(timed, root):
 
 
 def test_records_are_told_apart(repository, path, timed):
-    repository.write({layout.VERDICTS: "{}"})
+    repository.write({layout.verdicts_file("Test GPU"): "{}"})
     assert list(records.load_all(repository.root)) == ["nvidia-h200"]
     found = records.load_benchmarks(repository.root)
     assert {gpu: [*names] for gpu, names in found.items()} == {

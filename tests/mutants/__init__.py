@@ -1,7 +1,7 @@
 """Deliberate bugs, listed for each snippet: its tests must catch every one."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,8 @@ class Mutant:
         count: how often `old` occurs.
         may_not_compile: the bug may show as a kernel that does not compile. Otherwise
             that does not count as caught: it says nothing about the tests.
+        may_hang: the bug may show as a kernel that never ends. Otherwise that does not
+            count as caught: a slow test looks alike. It is no part of the key.
     """
 
     old: str
@@ -22,6 +24,7 @@ class Mutant:
     why: str
     count: int = 1
     may_not_compile: bool = False
+    may_hang: bool = field(default=False, repr=False)
 
     @property
     def key(self) -> str:

@@ -25,8 +25,8 @@ def judge(
         run: runs tests.
 
     Returns:
-        For each mutant that was caught the test, relative to its module; and what is
-        wrong with the others. If a test fails without any mutant, none was caught.
+        For each mutant that was caught the test, relative to its module, or "" if the
+        tests never end; and what is wrong with the others. If a test fails without any mutant, none was caught.
     """
     name, test = layout.snippet_file(snippet), layout.test_file(snippet)
     module = name.removesuffix(".py").replace("/", ".")
@@ -39,7 +39,7 @@ def judge(
             faults.append(f"{snippet}, {mutant.why!r}: {fault}")
         else:
             caught[mutant] = verdict.failed
-    cases = sorted({f"{test}::{case}" for case in caught.values()})
+    cases = sorted({f"{test}::{case}" for case in caught.values() if case})
     verdict = run(Run(tuple(cases))) if cases else Verdict(pytest.ExitCode.OK)
     if verdict.exit_code != pytest.ExitCode.OK:
         said = f"{snippet}: {verdict.failed} fails without any mutant: {verdict.output}"
@@ -50,7 +50,7 @@ def judge(
 def _fault(verdict: Verdict, mutant: Mutant) -> str:
     """Why a verdict does not say that the tests see the bug; "" if it does."""
     if verdict.exit_code is None:
-        return "the tests take too long"
+        return "" if mutant.may_hang else "the tests take too long"
     if verdict.exit_code == pytest.ExitCode.OK:
         return "the tests pass nevertheless"
     if verdict.exit_code != pytest.ExitCode.TESTS_FAILED or not verdict.failed:

@@ -1,7 +1,8 @@
 """The record of the mutants' verdicts: which test caught each, and on which files.
 
 A verdict is fresh as long as the mutant, its snippet, all that the snippet's tests load
-and what judges them are what they were.
+and what judges them are what they were. Those of kernels that only a GPU runs are in
+the record of that GPU, and are read wherever one has them.
 """
 
 import json
@@ -13,7 +14,6 @@ from tests.mutants import Mutant
 from verified_docs import layout
 from verified_docs.evidence import manifest, records
 
-RECORD = layout.VERDICTS
 FORMAT = 2
 
 
@@ -23,15 +23,20 @@ class Verdicts:
     Args:
         root: the repository.
         snippet: the snippet's name.
+        gpu: the GPU that judges them now; "" for the interpreter.
     """
 
-    def __init__(self, root: Path, snippet: str) -> None:
+    def __init__(self, root: Path, snippet: str, gpu: str = "") -> None:
         self.root = root
+        self.path = root / layout.verdicts_file(gpu)
         self.snippet = snippet
         judge = (path.relative_to(root) for path in root.glob(f"{layout.MUTANTS}/*.py"))
         files = manifest.imported(root, snippet) | {path.as_posix() for path in judge}
         self.manifest = records.hashes(root, files)
-        was = self._read()["snippets"].get(snippet, {"manifest": {}, "caught": {}})
+        found = [_read(path)["snippets"] for path in layout.verdict_files(root)]
+        known = [each[snippet] for each in found if snippet in each]
+        known.sort(key=lambda was: was["manifest"] != self.manifest)  # the fresh first
+        was = known[0] if known else {"manifest": {}, "caught": {}}
         self._fresh = was["manifest"] == self.manifest
         self._caught: dict[str, str] = was["caught"]
 
@@ -51,9 +56,8 @@ class Verdicts:
         """
         if records.changed(self.root, self.manifest):
             return
-        path = self.root / RECORD
-        with records.alone(path.parent):
-            record = self._read()
+        with records.alone(self.path.parent):
+            record = _read(self.path)
             record["snippets"][self.snippet] = {
                 "manifest": self.manifest,
                 "caught": {mutant.key: test for mutant, test in caught.items()},
@@ -61,10 +65,10 @@ class Verdicts:
             for name in record["snippets"].keys() - layout.names(self.root):
                 del record["snippets"][name]
             text = json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False)
-            records.write(path, text + "\n")
+            records.write(self.path, text + "\n")
 
-    def _read(self) -> dict[str, Any]:
-        path = self.root / RECORD
-        if not path.exists():
-            return {"format": FORMAT, "snippets": {}}
-        return json.loads(path.read_text("utf-8"))
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {"format": FORMAT, "snippets": {}}
+    return json.loads(path.read_text("utf-8"))

@@ -38,6 +38,11 @@ class Snippet:
         """Whether the file is wrong on purpose."""
         return layout.is_wrong(self.name)
 
+    @property
+    def gpu_only(self) -> bool:
+        """Whether nothing but a GPU runs it: Triton's interpreter runs no Gluon."""
+        return b"\n@gluon.jit" in self.data
+
     def section(self, name: str) -> Section:
         """The section of that name, or the whole file for "". Raises SnippetError."""
         if not name:

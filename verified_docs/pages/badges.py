@@ -1,7 +1,7 @@
 """The badge of a code block: what is known of its file, and the details behind it."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 from typing import Any
 
@@ -167,16 +167,20 @@ def summary(statuses: list[Status]) -> str:
     return f'<span class="verified-summary">{"; ".join(parts)}</span>'
 
 
-def proof(statuses: list[Status], verdicts: Mapping[str, Any]) -> str:
+def proof(statuses: list[Status], verdicts: Iterable[Mapping[str, Any]]) -> str:
     """What stands behind the site, in figures.
 
     Args:
         statuses: of all snippets.
-        verdicts: the record of the mutants, see `layout.VERDICTS`.
+        verdicts: the records of the mutants, see `layout.verdict_files`.
     """
     runs = [run for status in statuses for run in status.fresh]
     verified = sum(bool(status.fresh) for status in statuses)
-    caught = sum(len(each["caught"]) for each in verdicts["snippets"].values())
+    caught = sum(
+        len(each["caught"])
+        for record in verdicts
+        for each in record["snippets"].values()
+    )
     gpus = dict.fromkeys(run.gpu for run in runs)
     facts = [
         (f"{verified} of {len(statuses)}", "files passed on a GPU as they are now"),

@@ -214,8 +214,9 @@ def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
     """What stands behind the site, in figures."""
-    verdicts = (site.evidence.root / layout.VERDICTS).read_text(encoding="utf-8")
-    return badges.proof(site.statuses(), json.loads(verdicts))
+    files = layout.verdict_files(site.evidence.root)
+    verdicts = [json.loads(path.read_text(encoding="utf-8")) for path in files]
+    return badges.proof(site.statuses(), verdicts)
 
 
 def map_of_rungs(site: Site, body: str, options: Mapping[str, str]) -> str:

@@ -16,7 +16,11 @@ from tests.harness.inputs import (
 )
 from tests.harness.poison import guarded
 from tests.harness.suite import Named, Refusal, Suite, of_each
-from tests.snippets.hopper.gluon import check_unwritten, in_rows_of_16_bytes
+from tests.snippets.hopper.gluon import (
+    check_for_races,
+    check_unwritten,
+    in_rows_of_16_bytes,
+)
 
 # Each length of each axis, beside ordinary ones of the others; tiles are 64 each way.
 ORDINARY = (100, 72, 136)
@@ -158,6 +162,11 @@ class ProductTests(Suite):
         c = self.run(a, b, blocks={})["c"]
         rows = torch.tensor([0, 1, 8191, 16382, 16383], device=device)
         self.compare(c[rows], self.reference(a[rows], b), self.baseline(a[rows], b))
+
+    @pytest.mark.gpu
+    def test_nothing_races(self, device: str) -> None:
+        inputs = self.inputs(100, 72, 400, torch.float16, device)
+        check_for_races(lambda: self.check(*inputs))
 
     @pytest.mark.parametrize(("m", "n", "k"), [(0, 5, 8), (5, 0, 8), (5, 16, 0)])
     def test_empty(self, m: int, n: int, k: int, device: str) -> None:

@@ -14,7 +14,11 @@ from tests.harness.inputs import (
 )
 from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import guarded
-from tests.snippets.hopper.gluon import check_unwritten, in_rows_of_16_bytes
+from tests.snippets.hopper.gluon import (
+    check_for_races,
+    check_unwritten,
+    in_rows_of_16_bytes,
+)
 
 NO_ACCURACY = "a copy: it is compared bit for bit"
 
@@ -78,6 +82,14 @@ def test_offsets_beyond_31_bits(strips: bool, device: str) -> None:
 def test_more_than_31_bits_of_elements(strips: bool, device: str) -> None:
     shape = (2**31 // 4096 + 3, 4096)
     x = torch.empty(shape, dtype=torch.float16, device=device).normal_()
+    assert torch.equal(copy_tma.copy(x, strips=strips), x)
+
+
+@pytest.mark.gpu
+@both
+def test_nothing_races(strips: bool, device: str) -> None:
+    x = normal((16, 400), torch.float16, device)
+    check_for_races(lambda: copy_tma.copy(x, strips=strips))
     assert torch.equal(copy_tma.copy(x, strips=strips), x)
 
 

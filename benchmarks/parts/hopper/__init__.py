@@ -1,0 +1,1 @@
+"""What the lists of Hopper share: nothing yet."""

@@ -1,0 +1,35 @@
+"""Bugs that the tests of snippets/hopper/product_specialised.py must catch."""
+
+from tests.mutants import Mutant
+from tests.mutants.hopper.shared import PRODUCT
+
+MUTANTS = [
+    *PRODUCT,
+    Mutant("[start_n, i * block_k]", "[start_m, i * block_k]", "other rows of b"),
+    Mutant("[start_m, i * block_k]", "[start_m, 0]", "the first tile of a only"),
+    Mutant("a.index(stage), b_turned", "a.index(0), b_turned", "a of another stage"),
+    Mutant(
+        "        mbarrier.wait(full.index(stage), i // STAGES & 1)\n",
+        "",
+        "tiles are not waited for",
+        may_hang=True,
+    ),
+    Mutant(
+        "mbarrier.wait(full.index(stage), i // STAGES & 1)",
+        "mbarrier.wait(full.index(stage), 0)",
+        "one phase for all",
+        may_hang=True,
+    ),
+    Mutant(
+        "        mbarrier.wait(empty.index(stage), (i // STAGES & 1) ^ 1)\n",
+        "",
+        "the producer does not wait",
+        may_hang=True,
+    ),
+    Mutant(
+        "mbarrier.arrive(empty.index((i + STAGES - 1) % STAGES), pred=i > 0)",
+        "mbarrier.arrive(empty.index(stage))",
+        "a stage called empty while it is multiplied",
+    ),
+    Mutant("pred=i > 0)", "pred=i >= 0)", "an arrival too many", may_hang=True),
+]
