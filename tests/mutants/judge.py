@@ -26,7 +26,8 @@ def judge(
 
     Returns:
         For each mutant that was caught the test, relative to its module, or "" if the
-        tests never end; and what is wrong with the others. If a test fails without any mutant, none was caught.
+        tests never end; and what is wrong with the others. If a test fails without any
+        mutant, none was caught.
     """
     name, test = layout.snippet_file(snippet), layout.test_file(snippet)
     module = name.removesuffix(".py").replace("/", ".")
