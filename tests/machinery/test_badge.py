@@ -59,6 +59,22 @@ def test_wrong_on_purpose(repository):
     assert "NVIDIA H200" in shown[2][1]
 
 
+def test_a_file_that_only_a_gpu_runs(repository):
+    name = "softmax/gluon_copy.py"
+    start, end = "# --8<-- [start:a]\n", "# --8<-- [end:a]\n"
+    kernel = "@gluon.jit\ndef kernel():\n    pass\n"
+    repository.snippet(name, f'"""Copies."""\n\n{start}{kernel}{end}')
+    said = "Only a GPU runs it"
+    assert said not in badges.render(repository.status("softmax/online.py"))
+    repository.verify("", gluon_copy={})
+    assert badge(repository, name) == ("unverified", "Unverified: no test has run")
+    assert said in badges.render(repository.status(name))
+    assert badges.INTERPRETER not in badges.render(repository.status(name))
+    repository.verify(H200, gluon_copy={})
+    assert badge(repository, name)[1] == "GPU-verified on NVIDIA H200"
+    assert said in badges.render(repository.status(name))
+
+
 def test_the_details(repository):
     skipped = {"test_a[1]": "no <fp8>", "test_a[2]": "no <fp8>", "test_b": "x"}
     failed = {"state": "failed", "failed": ["test_a[<1>]"]}
@@ -117,7 +133,10 @@ def test_several_gpus_need_a_choice_to_quote(repository):
 
 def test_the_proof(repository):
     repository.verify(H200, online={"cases": 1200})
-    verdicts = {"snippets": {"softmax/online.py": {"caught": {"a": "b", "c": "d"}}}}
+    caught = [{"a": "b"}, {"c": "d"}]  # on the interpreter and on a GPU
+    verdicts = [
+        {"snippets": {"softmax/online.py": {"caught": each}}} for each in caught
+    ]
     shown = badges.proof([repository.status()], verdicts)
     for fact in ("1 of 1", "1,200", "2", "NVIDIA H200", "2026-01-01"):
         assert f"<strong>{fact}</strong>" in shown

@@ -80,7 +80,8 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
         yield Finding(path, 1, f"not run on {gpu}", Weight.WARNING)
     if not status.runs:
         yield Finding(path, 1, "no GPU has a record of it", Weight.RECORD)
-    if not (status.fresh or (status.interpreter and status.interpreter.fresh)):
+    local = status.interpreter and status.interpreter.fresh
+    if not (status.fresh or local or snippet.gpu_only):
         reason = "unverified: its tests have not run here since it changed"
         yield Finding(path, 1, reason, Weight.WARNING)
 

@@ -50,6 +50,7 @@ class Run:
 class Status:
     """The state of a snippet.
 
+    `interpreter` is None for a file that only a GPU runs: there, its tests see little.
     `state` is "verified", "failed", "skipped too much", "stale", "interpreter" or
     "unverified". `runs` are those on GPUs, for each GPU and its versions; `untried` are
     the GPUs that have a record, but none of this snippet.
@@ -146,7 +147,7 @@ class Evidence:
         ]
         untried = self.verification.keys() - {run.folder for run in runs}
         here = self._runs("interpreter", self.interpreter, snippet.name)
-        local = here[0] if here else None
+        local = here[0] if here and not snippet.gpu_only else None
         states = {run.state for run in runs}
         if State.FAILED in states:
             state = "failed"

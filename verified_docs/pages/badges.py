@@ -65,6 +65,8 @@ def render(status: Status, base: str = "/", published: str = "") -> str:
         runs.append(f"<p>Not run on {escape(', '.join(status.untried))}.</p>")
     if not runs:
         runs.append("<p>No record of a run exists.</p>")
+    if status.snippet.gpu_only:
+        runs.append("<p>Only a GPU runs it: Triton's interpreter runs no Gluon.</p>")
     return (
         f'<details class="badge badge-{kind(status)}" data-search-exclude>'
         f'<summary><span class="badge-words">{escape(label(status))}</span></summary>'
