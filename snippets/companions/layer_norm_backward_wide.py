@@ -133,11 +133,9 @@ def check(
         if given.dtype not in dtypes:
             raise ValueError(f"{name} is {given.dtype}; it must be one of {dtypes}")
         if given.device != x.device:
-            on = f"{name} is on {given.device}"
-            raise ValueError(f"{on}; it must be on {x.device}, as x")
+            raise ValueError(f"{name} is on {given.device}; it must be on {x.device}")
         if torch.is_grad_enabled() and given.requires_grad:
-            lost = "requires a gradient, which this backward pass would lose"
-            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
+            raise ValueError(f"{name} requires a gradient, which is lost: detach it")
 
 
 # --8<-- [end:checks]
@@ -171,6 +169,8 @@ def layer_norm_backward(
     check(dy, x, weight, mean, rstd)
     if programs is not None and programs < 1:
         raise ValueError(f"programs is {programs}; it must be at least 1")
+    if programs is None and not x.is_cuda:
+        raise ValueError(f"programs is None; it must be given, as {x.device} is no GPU")
     rows, cols = x.shape
     dx = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     if dx.numel() == 0:
