@@ -132,9 +132,9 @@ def check(p: float, seed: torch.Tensor, **tensors: torch.Tensor) -> None:
         raise ValueError(f"q is {q.dtype}; it must be float16/32 or bfloat16")
     of_keys = (*q.shape[:2], *k.shape[2:3], q.shape[3])
     for name, x in tensors.items():
-        shape = q.shape if name == "q" else of_keys
-        if (x.shape, x.dtype, x.device) != (shape, q.dtype, q.device):
-            wanted = f"{list(shape)} {q.dtype} on {q.device}"
+        shape, dtype = q.shape if name == "q" else of_keys, q.dtype
+        if (x.shape, x.dtype, x.device) != (shape, dtype, q.device):
+            wanted = f"{list(shape)} {dtype} on {q.device}"
             found = f"{list(x.shape)} {x.dtype} on {x.device}"
             raise ValueError(f"{name} is {found}; it must be {wanted}")
         if torch.is_grad_enabled() and x.requires_grad:
