@@ -133,7 +133,8 @@ def check(
         if given.dtype not in dtypes:
             raise ValueError(f"{name} is {given.dtype}; it must be one of {dtypes}")
         if given.device != x.device:
-            raise ValueError(f"{name} is on {given.device}; it must be on {x.device}")
+            on = f"{name} is on {given.device}"
+            raise ValueError(f"{on}; it must be on {x.device}, as x")
         if torch.is_grad_enabled() and given.requires_grad:
             raise ValueError(f"{name} requires a gradient, which is lost: detach it")
 
@@ -198,8 +199,7 @@ def layer_norm_backward(
             BLOCK_CHUNKS=triton.next_power_of_2(chunks),
             num_warps=max(1, min(16, chunk_cols // 512)), maxnreg=128,
         )  # fmt: skip
-    dw, db = partial.sum(dim=1).to(weight.dtype)
-    return dx, dw, db
+    return dx, *partial.sum(dim=1).to(weight.dtype)
 
 
 # --8<-- [end:launch]
