@@ -115,7 +115,7 @@ def launch(kernel, views, q, k, causal, scale, block, **more) -> None:
             *((x, *x.stride()) for x in views), scale, heads,
             q.shape[1] // max(1, k.shape[1]), q.shape[2], k.shape[2], causal, block,
             head_dim, max(16, triton.next_power_of_2(head_dim)), **more,
-            num_warps=4 if head_dim <= 64 else 8, num_stages=2,
+            num_warps=4 if head_dim * q.element_size() <= 256 else 8, num_stages=2,
         )  # fmt: skip
 
 
@@ -179,7 +179,6 @@ def attention(
         causal: query i sees key j only if j <= i + seq_k - seq_q.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
         block: rows of a tile, a power of two from 16 to 128; None is 64 or 32.
-
     Returns o: as q, in its layout; lse: [batch, heads, seq_q], float32.
     Raises ValueError: a tensor is not one of the above.
     Source: Dao, "FlashAttention-2", 2023, algorithms 1 and 2.
@@ -191,9 +190,10 @@ def attention(
     if not right or q.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         right = "float16/32 or bfloat16, 4-D, at most 65535 heads, head_dim 1 to 256"
         raise ValueError(f"q is {q.dtype} of {list(q.shape)}; it must be {right}")
-    (batch, heads, _, head_dim), kv_heads = q.shape, k.shape[1] if k.ndim == 4 else 0
+    batch, heads, _, head_dim = q.shape
+    kv_heads, seq_k = k.shape[1:3] if k.ndim == 4 else (0, "seq_k")
     divides = heads % kv_heads == 0 if kv_heads else heads == 0
-    of_keys = (batch, kv_heads if divides else heads, *k.shape[2:3], head_dim)
+    of_keys = (batch, kv_heads if divides else f"a divisor of {heads}", seq_k, head_dim)
     for name, x in (("k", k), ("v", v)):
         if (x.shape, x.dtype, x.device) != (of_keys, q.dtype, q.device):
             got = f"{x.dtype} on {x.device} of {list(x.shape)}"

@@ -186,7 +186,7 @@ def attention_backward(
         "seq_k": seq_k, "INDEX": tl.int32 if max(spans) < 2**31 else tl.int64,
         "HEAD_DIM": head_dim, "BLOCK_D": max(16, triton.next_power_of_2(head_dim)),
         "BLOCK_M": block_m, "BLOCK_N": block_n, "INPUT_PRECISION": input_precision,
-        "num_warps": 4 if head_dim <= 64 else 8, "num_stages": 2,
+        "num_warps": 4 if head_dim * q.element_size() <= 256 else 8, "num_stages": 2,
     }  # fmt: skip
     with torch.cuda.device_of(q):
         if dq.numel():

@@ -12,7 +12,7 @@ LOG2_E = tl.constexpr(math.log2(math.e))
 TILES = {
     64: {"BLOCK_M": 64, "BLOCK_N": 128, "num_warps": 8, "num_stages": 2},
     128: {"BLOCK_M": 32, "BLOCK_N": 128, "num_warps": 8, "num_stages": 3},
-    256: {"BLOCK_M": 32, "BLOCK_N": 64, "num_warps": 8, "num_stages": 2},
+    256: {"BLOCK_M": 32, "BLOCK_N": 64, "num_warps": 8, "num_stages": 3},
 }
 
 

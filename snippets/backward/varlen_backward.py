@@ -133,7 +133,7 @@ def dkdv_kernel(
 # --8<-- [start:launch]
 def check(tensors: dict[str, torch.Tensor]) -> None:
     """Raise a ValueError that names the tensor that the kernels cannot take."""
-    q, k, ends = tensors["q"], tensors["k"], tensors["cu_seqlens_q"]
+    q, k, ends = tensors["q"], tensors["k"], torch.as_tensor(tensors["cu_seqlens_q"])
     fits = q.ndim == 3 and 1 <= q.shape[1] <= 65535 and 1 <= q.shape[2] <= 256
     if not fits or q.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         known = "[any, 1 to 65535, 1 to 256] of float16/32 or bfloat16"
@@ -145,7 +145,7 @@ def check(tensors: dict[str, torch.Tensor]) -> None:
     for name, x in tensors.items():
         shape = shapes.get(name, [*q.shape])
         dtype = (torch.int32, torch.float32, q.dtype)[len(shape) - 1]
-        found = f"{x.dtype} {list(x.shape)} on {x.device}"
+        found = f"{x.dtype} {list(x.shape)} on {x.device}" if hasattr(x, "dtype") else x
         if found != (wanted := f"{dtype} {shape} on {q.device}"):
             raise ValueError(f"{name} is {found}; it must be {wanted}")
         if torch.is_grad_enabled() and x.requires_grad:
@@ -173,19 +173,19 @@ def attention_backward(
     Raises ValueError: a tensor is not one of the above, or requires a gradient.
     Source: Dao, "FlashAttention-2", 2023, algorithm 2, with a kernel of its own for dQ.
     """
-    check({name: x for name, x in locals().items() if isinstance(x, torch.Tensor)})
+    check(dict([*locals().items()][:8]))  # the tensors
     (total_q, heads, head_dim), (total_k, kv_heads, _) = q.shape, k.shape
     cu_seqlens_q, cu_seqlens_k = cu_seqlens_q.contiguous(), cu_seqlens_k.contiguous()
     batch, lse = len(cu_seqlens_q) - 1, lse.contiguous()
     dq, dk, dv, delta = (torch.empty_like(x) for x in (q, k, v, lse))
     block = 64 if head_dim * q.element_size() <= 512 else 32
     options = {
-        "cu_seqlens_q_ptr": cu_seqlens_q, "cu_seqlens_k_ptr": cu_seqlens_k,
-        "total_q": total_q, "total_k": total_k, "batch": batch, "CAUSAL": causal,
+        "cu_seqlens_q_ptr": cu_seqlens_q, "BLOCK_M": block_m or block, "CAUSAL": causal,
+        "cu_seqlens_k_ptr": cu_seqlens_k, "BLOCK_N": block_n or block, "num_stages": 2,
         "scale": head_dim**-0.5 if scale is None else scale, "group": heads // kv_heads,
-        "BLOCK_M": block_m or block, "BLOCK_N": block_n or block, "HEAD_DIM": head_dim,
-        "BLOCK_D": max(16, triton.next_power_of_2(head_dim)), "num_stages": 2,
-        "INPUT_PRECISION": input_precision, "num_warps": 4 if head_dim <= 64 else 8,
+        "total_q": total_q, "total_k": total_k, "INPUT_PRECISION": input_precision,
+        "HEAD_DIM": head_dim, "BLOCK_D": max(16, triton.next_power_of_2(head_dim)),
+        "num_warps": 4 if head_dim * q.element_size() <= 256 else 8, "batch": batch,
     }  # fmt: skip
     with torch.cuda.device_of(q):
         dq_kernel[(total_q // options["BLOCK_M"] + batch + 1, heads)](

@@ -183,11 +183,11 @@ def attention_backward(
         "scale": head_dim**-0.5 if scale is None else scale, "seq_q": seq_q,
         "diagonal": seq_k - seq_q if causal else seq_k,  # seq_k: all below it
         "window": seq_q + seq_k if window is None else min(window, seq_k),
-        "heads": heads, "group": heads // max(kv_heads, 1), "seq_k": seq_k,
-        "INDEX": tl.int32 if max(spans) < 2**31 else tl.int64, "HEAD_DIM": head_dim,
-        "BLOCK_M": block_m or block, "BLOCK_N": block_n or block,
-        "BLOCK_D": max(16, triton.next_power_of_2(head_dim)), "num_stages": 2,
-        "INPUT_PRECISION": input_precision, "num_warps": 4 if head_dim <= 64 else 8,
+        "heads": heads, "INDEX": tl.int32 if max(spans) < 2**31 else tl.int64,
+        "group": heads // max(kv_heads, 1), "INPUT_PRECISION": input_precision,
+        "seq_k": seq_k, "BLOCK_M": block_m or block, "BLOCK_N": block_n or block,
+        "HEAD_DIM": head_dim, "BLOCK_D": max(16, triton.next_power_of_2(head_dim)),
+        "num_warps": 4 if head_dim * q.element_size() <= 256 else 8, "num_stages": 2,
     }  # fmt: skip
     with torch.cuda.device_of(q):
         if dq.numel():

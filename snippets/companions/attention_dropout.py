@@ -122,7 +122,7 @@ def attention_kernel(
 
 # --8<-- [end:kernel]
 # --8<-- [start:launch]
-def check(p: float, **tensors: torch.Tensor) -> None:
+def check(p: float, seed: torch.Tensor, **tensors: torch.Tensor) -> None:
     """Raise a ValueError that names what the kernel cannot take."""
     q, k = tensors["q"], tensors["k"]
     if q.ndim != 4 or not 1 <= q.shape[3] <= 256 or q.shape[0] * q.shape[1] > 65535:
@@ -131,9 +131,8 @@ def check(p: float, **tensors: torch.Tensor) -> None:
     if q.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         raise ValueError(f"q is {q.dtype}; it must be float16/32 or bfloat16")
     of_keys = (*q.shape[:2], *k.shape[2:3], q.shape[3])
-    shapes = {"q": q.shape, "k": of_keys, "v": of_keys, "seed": ()}
     for name, x in tensors.items():
-        shape, dtype = shapes[name], torch.int64 if name == "seed" else q.dtype
+        shape, dtype = q.shape if name == "q" else of_keys, q.dtype
         if (x.shape, x.dtype, x.device) != (shape, dtype, q.device):
             wanted = f"{list(shape)} {dtype} on {q.device}"
             found = f"{list(x.shape)} {x.dtype} on {x.device}"
@@ -143,11 +142,15 @@ def check(p: float, **tensors: torch.Tensor) -> None:
             raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
     if not 0 <= p <= 1:
         raise ValueError(f"p is {p}; it must be from 0 to 1")
+    one = isinstance(seed, torch.Tensor) and (seed.dtype, seed.numel(), seed.device)
+    if one != (torch.int64, 1, q.device):
+        wanted = f"an int from 0 to 2**63 - 1, or one int64 on {q.device}"
+        raise ValueError(f"seed is {seed!r}; it must be {wanted}")
 
 
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, p: float,
-    seed: torch.Tensor, causal: bool = False, scale: float | None = None,
+    seed: int | torch.Tensor, causal: bool = False, scale: float | None = None,
     input_precision: str = "ieee", block_m: int = 64, block_n: int = 32,
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """dropout(softmax(q k^T * scale)) v, and the logsumexp of the scores.
@@ -157,8 +160,9 @@ def attention(
             strides; head_dim from 1 to 256, batch * heads up to 65535.
         k, v: [batch, heads, seq_k, head_dim], dtype and device of q, any strides.
         p: the probability of dropping a weight, from 0 to 1, rounded to 2^-16.
-        seed: one int64 of shape [], on the device of q, read when the kernel runs. With
-            the batch and head, the row and the key it decides which weights stay.
+        seed: an int from 0 to 2^63 - 1, or an int64 tensor of one element on the device
+            of q, which is read when the kernel runs. With the batch and head, the row
+            and the key it decides which weights stay.
         causal: query i sees key j only if j <= i + seq_k - seq_q.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
         input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
@@ -170,7 +174,9 @@ def attention(
     Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Dao et al., "FlashAttention", 2022, algorithm 2, in FlashAttention-2's loop.
     """
-    check(p, q=q, k=k, v=v, seed=seed)
+    if isinstance(seed, int) and 0 <= seed < 2**63:
+        seed = torch.full((), seed, device=q.device)
+    check(p, seed, q=q, k=k, v=v)
     (batch, heads, seq_q, head_dim), seq_k = q.shape, k.shape[2]
     o, threshold = torch.empty_like(q), round(p * 65536)
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)

@@ -127,7 +127,7 @@ def dkdv_kernel(
 
 # --8<-- [end:dkdv]
 # --8<-- [start:launch]
-def check(p: float, **tensors: torch.Tensor) -> None:
+def check(p: float, seed: torch.Tensor, **tensors: torch.Tensor) -> None:
     """Raise a ValueError that names what the kernels cannot take."""
     q, k = tensors["q"], tensors["k"]
     if q.ndim != 4 or not 1 <= q.shape[3] <= 256 or q.shape[0] * q.shape[1] > 65535:
@@ -136,24 +136,27 @@ def check(p: float, **tensors: torch.Tensor) -> None:
     if q.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         raise ValueError(f"q is {q.dtype}; it must be float16/32 or bfloat16")
     shapes = dict.fromkeys("kv", (*q.shape[:2], *k.shape[2:3], q.shape[3]))
-    shapes |= {"lse": q.shape[:3], "seed": ()}
+    shapes["lse"] = q.shape[:3]
     for name, x in tensors.items():
-        dtype = {"lse": torch.float32, "seed": torch.int64}.get(name, q.dtype)
+        dtype = torch.float32 if name == "lse" else q.dtype
         shape = shapes.get(name, q.shape)
         if (x.shape, x.dtype, x.device) != (shape, dtype, q.device):
             wanted = f"{list(shape)} {dtype} on {q.device}"
             found = f"{list(x.shape)} {x.dtype} on {x.device}"
             raise ValueError(f"{name} is {found}; it must be {wanted}")
         if torch.is_grad_enabled() and x.requires_grad:
-            lost = "requires a gradient, which this backward pass would lose"
-            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
+            raise ValueError(f"{name} requires a gradient, which is lost: detach it")
     if not 0 <= p <= 1:
         raise ValueError(f"p is {p}; it must be from 0 to 1")
+    one = isinstance(seed, torch.Tensor) and (seed.dtype, seed.numel(), seed.device)
+    if one != (torch.int64, 1, q.device):
+        wanted = f"an int from 0 to 2**63 - 1, or one int64 on {q.device}"
+        raise ValueError(f"seed is {seed!r}; it must be {wanted}")
 
 
 def attention_backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor,
-    lse: torch.Tensor, do: torch.Tensor, *, p: float, seed: torch.Tensor,
+    lse: torch.Tensor, do: torch.Tensor, *, p: float, seed: int | torch.Tensor,
     causal: bool = False, scale: float | None = None, input_precision: str = "ieee",
     block_m: int = 64, block_n: int = 64,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
@@ -164,21 +167,18 @@ def attention_backward(
         o, do: what it returned, and its gradient: as q, any strides.
         lse: what it returned: [batch, heads, seq_q], float32.
         block_m, block_n: queries and keys of a tile, powers of two from 16 to 128.
-
-    Returns:
-        dq, dk, dv: as q, k and v, in their layouts. A row that saw no key adds nothing.
-
+    Returns dq, dk, dv: as q, k and v, in their layouts; a row that saw no key adds 0.
     Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Dao et al., "FlashAttention", 2022, algorithm 4, in two kernels.
     """
-    check(p, q=q, k=k, v=v, o=o, lse=lse, do=do, seed=seed)
+    if isinstance(seed, int) and 0 <= seed < 2**63:
+        seed = torch.full((), seed, device=q.device)
+    check(p, seed, q=q, k=k, v=v, o=o, lse=lse, do=do)
     (batch, heads, seq_q, head_dim), seq_k = q.shape, k.shape[2]
-    dq, dk, dv = (torch.empty_like(x) for x in (q, k, v))
     lse, threshold = lse.contiguous(), round(p * 65536)
-    delta = torch.empty_like(lse)
-    # Offsets inside a head: 32 bits are faster, and enough unless it is very large.
-    tensors = q, k, v, o, do, dq, dk, dv
-    spans = [x.shape[2] * x.stride(2) + head_dim * x.stride(3) for x in tensors]
+    dq, dk, dv, delta = (torch.empty_like(x) for x in (q, k, v, lse))
+    all_of = q, k, v, o, do, dq, dk, dv  # offsets inside a head: mostly of 32 bits
+    spans = [x.shape[2] * x.stride(2) + head_dim * x.stride(3) for x in all_of]
     options = {
         "threshold": threshold, "heads": heads, "seq_q": seq_q, "seq_k": seq_k,
         "keep_scale": 65536 / (65536 - threshold) if threshold < 65536 else 0.0,
@@ -186,7 +186,7 @@ def attention_backward(
         "HEAD_DIM": head_dim, "BLOCK_D": max(16, triton.next_power_of_2(head_dim)),
         "BLOCK_M": block_m, "BLOCK_N": block_n, "INPUT_PRECISION": input_precision,
         "INDEX": tl.int32 if max(spans) < 2**31 else tl.int64,
-        "num_warps": 4 if head_dim <= 64 else 8, "num_stages": 2,
+        "num_warps": 4 if head_dim * q.element_size() <= 256 else 8, "num_stages": 2,
     }  # fmt: skip
     with torch.cuda.device_of(q):
         dq_kernel[(triton.cdiv(seq_q, block_m), batch * heads)](

@@ -186,12 +186,14 @@ def attention(
     if not right or q.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         right = "float16/32 or bfloat16, 4-D, at most 65535 heads, head_dim 1 to 256"
         raise ValueError(f"q is {q.dtype} of {list(q.shape)}; it must be {right}")
-    (batch, heads, seq_q, head_dim), kv = q.shape, k.shape[1] if k.ndim == 4 else 0
-    kv = kv if (heads % kv == 0 if kv else heads == 0) else heads
-    of_keys = q.dtype, [batch, kv, *k.shape[2:3], head_dim]
+    batch, heads, seq_q, head_dim = q.shape
+    kv, seq_k = k.shape[1:3] if k.ndim == 4 else (0, "seq_k")
+    kv = kv if (heads % kv == 0 if kv else heads == 0) else f"a divisor of {heads}"
+    of_keys = q.dtype, [batch, kv, seq_k, head_dim]
     given = (k, *of_keys), (v, *of_keys), (ranges, torch.int32, [batch, seq_q, 2])
     for name, (x, dtype, shape) in zip(("k", "v", "ranges"), given, strict=True):
-        got = f"{x.dtype} on {x.device} of {list(x.shape)}"
+        known = isinstance(x, Tensor)
+        got = f"{x.dtype} on {x.device} of {list(x.shape)}" if known else repr(x)
         if got != (right := f"{dtype} on {q.device} of {shape}"):
             raise ValueError(f"{name} is {got}; it must be {right}")
     block = block or (64 if head_dim * q.element_size() <= 512 else 32)

@@ -108,14 +108,16 @@ def check(x: torch.Tensor, **vectors: torch.Tensor) -> None:
 
 # --8<-- [start:launch]
 def layer_norm(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, *, eps: float = 1e-5
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *,
+    eps: float = 1e-5,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """(x - mean) / sqrt(variance + eps) * weight + bias, for each row.
 
     Args:
         x: [rows, cols], float16, bfloat16, float32 or float64, any strides; at most
             65536 columns.
-        weight, bias: [cols], each of the dtype of x or float32, any stride.
+        weight, bias: [cols], each of the dtype of x or float32, any stride. Without a
+            bias, None, nothing is added.
         eps: keeps the root away from 0.
 
     Returns:
@@ -129,8 +131,9 @@ def layer_norm(
 
     Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3.
     """
-    check(x, weight=weight, bias=bias)
+    check(x, weight=weight, bias=weight if bias is None else bias)
     (rows, cols), double = x.shape, x.dtype == torch.float64
+    bias = x.new_zeros(1).expand(cols) if bias is None else bias
     y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     inner = torch.float64 if double else torch.float32
     mean, rstd = (torch.empty(rows, dtype=inner, device=x.device) for _ in range(2))

@@ -136,8 +136,7 @@ def check(
             on = f"{name} is on {given.device}"
             raise ValueError(f"{on}; it must be on {x.device}, as x")
         if torch.is_grad_enabled() and given.requires_grad:
-            lost = "requires a gradient, which this backward pass would lose"
-            raise ValueError(f"{name} {lost}; use torch.no_grad() or detach it")
+            raise ValueError(f"{name} requires a gradient, which is lost: detach it")
 
 
 # --8<-- [end:checks]
@@ -171,6 +170,8 @@ def layer_norm_backward(
     check(dy, x, weight, mean, rstd)
     if programs is not None and programs < 1:
         raise ValueError(f"programs is {programs}; it must be at least 1")
+    if programs is None and not x.is_cuda:
+        raise ValueError(f"programs is None; it must be given, as {x.device} is no GPU")
     rows, cols = x.shape
     dx = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     if dx.numel() == 0:
@@ -198,8 +199,7 @@ def layer_norm_backward(
             BLOCK_CHUNKS=triton.next_power_of_2(chunks),
             num_warps=max(1, min(16, chunk_cols // 512)), maxnreg=128,
         )  # fmt: skip
-    dw, db = partial.sum(dim=1).to(weight.dtype)
-    return dx, dw, db
+    return dx, *partial.sum(dim=1).to(weight.dtype)
 
 
 # --8<-- [end:launch]

@@ -116,14 +116,15 @@ def check(x: torch.Tensor, **vectors: torch.Tensor) -> None:
 
 # --8<-- [start:launch]
 def layer_norm(
-    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, *, eps: float = 1e-5,
-    block_cols: int | None = None,
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *,
+    eps: float = 1e-5, block_cols: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """(x - mean) / sqrt(variance + eps) * weight + bias, for each row.
 
     Args:
         x: [rows, cols], float16, bfloat16, float32 or float64, any strides.
-        weight, bias: [cols], each of the dtype of x or float32, any stride.
+        weight, bias: [cols], each of the dtype of x or float32, any stride. Without a
+            bias, None, nothing is added.
         eps: keeps the root away from 0.
         block_cols: columns of a tile, a power of two; by default as in `tile`.
 
@@ -140,8 +141,9 @@ def layer_norm(
     "Note on a method for calculating corrected sums of squares and products", 1962;
     Chan, Golub and LeVeque, 1983, for parts that are merged.
     """
-    check(x, weight=weight, bias=bias)
+    check(x, weight=weight, bias=weight if bias is None else bias)
     (rows, cols), double = x.shape, x.dtype == torch.float64
+    bias = x.new_zeros(1).expand(cols) if bias is None else bias
     y = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     inner = torch.float64 if double else torch.float32
     mean, rstd = (torch.empty(rows, dtype=inner, device=x.device) for _ in range(2))

@@ -136,6 +136,8 @@ def rms_norm_backward(
     check(dy, x, weight, rstd)
     if programs is not None and programs < 1:
         raise ValueError(f"programs is {programs}; it must be at least 1")
+    if programs is None and not x.is_cuda:
+        raise ValueError(f"programs is None; it must be given, as {x.device} is no GPU")
     rows, cols = x.shape
     dx = torch.empty((rows, cols), dtype=x.dtype, device=x.device)
     if dx.numel() == 0:

@@ -116,7 +116,7 @@ def launch(kernel, views, q, v, causal, scale, block, **more) -> None:
             *((x, *x.stride()) for x in views), scale, heads,
             q.shape[1] // max(1, v.shape[1]), q.shape[2], v.shape[2], causal, block,
             *padded[0], *padded[1], **more,
-            num_warps=4 if max(widths) <= 64 else 8, num_stages=2,
+            num_warps=4 if max(widths) * q.element_size() <= 256 else 8, num_stages=2,
         )  # fmt: skip
 
 
@@ -181,7 +181,6 @@ def attention(
         causal: query i sees key j only if j <= i + seq_k - seq_q.
         scale: what the scores are multiplied by; head_dim ** -0.5 if None.
         block: rows of a tile, a power of two from 16 to 128; None is 64 or 32.
-
     Returns o: in the layout of q, as wide as v; lse: [batch, heads, seq_q], float32.
     Raises ValueError: a tensor is not one of the above.
     Source: DeepSeek-AI, "DeepSeek-V2", 2024, section 2.1.
@@ -193,9 +192,10 @@ def attention(
     if not right or q.dtype not in (torch.float16, torch.bfloat16, torch.float32):
         right = "float16/32 or bfloat16, 4-D, at most 65535 heads, head_dim 1 to 256"
         raise ValueError(f"q is {q.dtype} of {list(q.shape)}; it must be {right}")
-    (batch, heads, _, head_dim), kv_heads = q.shape, k.shape[1] if k.ndim == 4 else 0
+    batch, heads, _, head_dim = q.shape
+    kv_heads, seq_k = k.shape[1:3] if k.ndim == 4 else (0, "seq_k")
     divides = heads % kv_heads == 0 if kv_heads else heads == 0
-    of_keys = (batch, kv_heads if divides else heads, *k.shape[2:3], head_dim)
+    of_keys = (batch, kv_heads if divides else f"a divisor of {heads}", seq_k, head_dim)
     width = v.shape[3] if v.ndim == 4 and 1 <= v.shape[3] <= 256 else head_dim
     for name, x, shape in ("k", k, of_keys), ("v", v, (*of_keys[:-1], width)):
         if (x.shape, x.dtype, x.device) != (shape, q.dtype, q.device):

@@ -419,7 +419,11 @@ def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small", "everybody")
 @pytest.mark.parametrize("name", parts.names())
-def test_every_list_can_be_measured(name: str, path: Path) -> None:
+def test_every_list_can_be_measured(
+    name: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if name.startswith("companions/norm_"):  # they ask the GPU that x is on
+        monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda _: True))
     part, path = parts.load(name), path.with_name(f"{name.partition('/')[0]}.json")
     run_here = {
         name: kernel

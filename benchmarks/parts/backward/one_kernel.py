@@ -31,7 +31,7 @@ STORED_BY_TMA = {"dq_sum.atomic_add(": "dq_sum.store("}
 TILES = {
     64: [(64, 64, 4, 2), (32, 128, 8, 3)],
     128: [(64, 64, 8, 2), (64, 128, 8, 2)],
-    256: [(32, 64, 8, 3)],
+    256: [(32, 64, 8, 2)],
 }
 NAMES = "BLOCK_M", "BLOCK_N", "num_warps", "num_stages"
 RUNS = 4  # that are compared with the first one

@@ -123,7 +123,9 @@ MUTANTS = [
         "(x.shape, x.dtype) != (of_keys, q.dtype)",
         "any device of k and v",
     ),
-    Mutant("if divides else heads", "if kv_heads else heads", "any number of kv heads"),
+    Mutant("divides = heads %", "divides = True or heads %", "any number of kv heads"),
+    Mutant('f"a divisor of {heads}"', "heads", "a number of kv heads that is made up"),
+    Mutant('(0, "seq_k")', "(0, *k.shape[2:3])", "a seq_k that is made up"),
     Mutant("torch.cuda.device_of(q)", "torch.no_grad()", "launched on any device"),
     # The kernels.
     Mutant("x[0] + at[0] * x[1] +", "x[0] +", "the first batch of all"),

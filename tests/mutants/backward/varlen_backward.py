@@ -271,6 +271,10 @@ REFUSAL_MUTANTS = [
     Mutant(
         "shapes.get(name, [*q.shape])", "shapes.get(name, [*x.shape])", "any o and dO"
     ),
+    Mutant('if hasattr(x, "dtype") else x', "", "a list of ends is no tensor"),
+    Mutant(
+        'torch.as_tensor(tensors["cu_seqlens_q"])', 'tensors["cu_seqlens_q"]', "a list"
+    ),
     Mutant("[ends.numel() or 1]", "[ends.numel()]", "no ends at all"),
     Mutant(
         '"cu_seqlens_k": n}',

@@ -79,4 +79,5 @@ MUTANTS = [
         "slopes.requires_grad",
         "a parameter refused although nobody asks for its gradient",
     ),
+    Mutant("known = isinstance(x, Tensor)", "known = True", "a list is no tensor"),
 ]

@@ -61,4 +61,5 @@ MUTANTS = [
         "any documents accepted",
         may_not_compile=True,
     ),
+    Mutant("known = isinstance(x, Tensor)", "known = True", "a list is no tensor"),
 ]

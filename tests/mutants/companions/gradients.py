@@ -33,6 +33,9 @@ PROGRAMS = [
     Mutant(
         "if programs is not None and programs < 1:", "if False:", "no program at all"
     ),
+    Mutant(
+        "if programs is None and not x.is_cuda:", "if False:", "a CPU asked like a GPU"
+    ),
 ]
 EMPTY = [
     Mutant("if dx.numel() == 0:", "if rows == 0:", "nothing special of no columns"),

@@ -102,7 +102,7 @@ MUTANTS = [
         "partial[:, 0].to(weight.dtype)",
         "the first team alone",
     ),
-    Mutant("return dx, dw, db", "return dx, db, dw", "dw and db swapped"),
+    Mutant("*partial.sum(dim=1)", "*partial.sum(dim=1).flip(0)", "dw and db swapped"),
     *CHECKS,
     *MEAN,
     *PROGRAMS,

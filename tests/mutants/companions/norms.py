@@ -72,4 +72,6 @@ BIAS_MUTANTS = [
     ),
     Mutant("first + mean", "mean", "the mean that is kept lacks the shift"),
     Mutant("mean, offs_r < rows)", "mean)", "means past the last row"),
+    Mutant("x.new_zeros(1)", "x.new_ones(1)", "1 is added without a bias"),
+    Mutant("bias=weight if bias is None else bias", "bias=bias", "a bias is a must"),
 ]

@@ -66,4 +66,5 @@ MUTANTS = [
         "any prefix accepted",
         may_not_compile=True,
     ),
+    Mutant("known = isinstance(x, Tensor)", "known = True", "a list is no tensor"),
 ]

@@ -85,4 +85,10 @@ REFUSAL_MUTANTS = [
         "a gradient that nobody wants",
     ),
     Mutant("with torch.cuda.device_of(q):", "if True:", "on another device than q's"),
+    Mutant("isinstance(seed, int) and 0 <= seed", "False and 0 <= seed", "no int"),
+    Mutant("and 0 <= seed < 2**63", "and seed < 2**63", "a seed below 0"),
+    Mutant("torch.full((), seed,", "torch.full((), seed % 2**32,", "half of an int"),
+    Mutant("(seed.dtype, seed.numel(),", "(seed.dtype, 1,", "any number of seeds"),
+    Mutant("(seed.dtype, seed.numel(),", "(torch.int64, seed.numel(),", "any seed"),
+    Mutant("seed.numel(), seed.device)", "seed.numel(), q.device)", "a seed elsewhere"),
 ]

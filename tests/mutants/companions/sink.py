@@ -71,4 +71,5 @@ MUTANTS = [
         "any sink accepted",
         may_not_compile=True,
     ),
+    Mutant("known = isinstance(x, Tensor)", "known = True", "a list is no tensor"),
 ]

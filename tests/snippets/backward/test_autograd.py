@@ -16,7 +16,7 @@ from tests.harness.poison import Poison, guarded
 from tests.harness.suite import Refusal
 from tests.snippets.attention.reference import baseline, reference
 from tests.snippets.backward.reference import Gradients, attention, gradients
-from tests.snippets.backward.suite import BackwardTests, strides
+from tests.snippets.backward.suite import BackwardTests, resized, strides
 
 BLOCK = {"block": 16}
 # Of the layouts, those that differ most.
@@ -360,7 +360,13 @@ class TestAutograd(BackwardTests):
     def refusals(self) -> dict[str, Refusal]:
         """Of what is given to it: q, k and v."""
         every = super().refusals().items()
-        return {what: each for what, each in every if each.said[0] in "qkv"}
+        said = "k .*; it must .*a divisor of 4"
+        return {what: each for what, each in every if each.said[0] in "qkv"} | {
+            "k of three dimensions": Refusal(f"{said}.*seq_k", {"k": lambda x: x[0]}),
+            "three heads of k": Refusal(
+                said, dict.fromkeys("kv", lambda x: resized(x, 1, 3))
+            ),
+        }
 
     # Autograd looks at the shapes of do and dlse, and o and lse are its own.
     test_refuses_a_dlse_of_another_shape = None

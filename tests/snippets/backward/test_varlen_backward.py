@@ -352,6 +352,7 @@ class TestRefusals(Suite):
             "ends of two dimensions": lambda x: x[None],
             "ends of 64 bits": lambda x: x.long(),
             "ends elsewhere": lambda x: x.to("meta"),
+            "a list": torch.Tensor.tolist,
         }.items():
             found |= of_each(ends, what, change, "is .*; it must be torch.int32")
         return found

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+import pytest
 import torch
 
 from tests.harness.inputs import HALVES, INF, INTERPRETED, NAN, pairs_around, qkv
@@ -86,6 +87,15 @@ class Dropped(Suite):
             "lengths": LENGTHS,
         }
 
+    @pytest.mark.parametrize("seed", [0, 7, 2**31, 2**63 - 1])
+    def test_a_seed_of_every_form(self, seed: int, device: str) -> None:
+        inputs = self.example(device).values()
+        one = self.seed(device, seed)
+        wanted = self.run(*inputs, seed=one)
+        for each in (seed, one[None], one.view(1, 1)):
+            found = self.run(*inputs, seed=each)
+            assert all(torch.equal(x, wanted[name]) for name, x in found.items())
+
     def refusals(self) -> dict[str, Refusal]:
         """Of q, k and v, of p and of the seed."""
         found = {
@@ -130,7 +140,10 @@ class Dropped(Suite):
             ("int32", torch.zeros((), dtype=torch.int32)),
             ("two numbers", torch.zeros(2, dtype=torch.int64)),
             ("another device", torch.zeros((), dtype=torch.int64, device="meta")),
+            ("below 0", -1),
+            ("too large", 2**63),
+            ("a list", [1]),
         ):
-            said = "seed is .*; it must be .* torch.int64 on"
+            said = "seed is .*; it must be an int .* or one int64 on"
             found[f"seed: {what}"] = Refusal(said, options={"seed": seed})
         return found

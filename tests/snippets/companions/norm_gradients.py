@@ -279,7 +279,14 @@ class NormGradientTests(Suite):
         self, device: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         pretend_gpu(monkeypatch, multi_processor_count=3)
+        monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda _: True))
         self.try_shape(self.counts[-1], 70, torch.float16, device, blocks={})
+
+    def test_a_cpu_cannot_say_how_many_programs(self) -> None:
+        if "programs" not in self.refused:
+            pytest.skip("it asks no GPU")
+        with pytest.raises(ValueError, match=r"^programs is None; it must .*cpu"):
+            self.run(*self.example("cpu").values(), blocks={})
 
     @every_dtype
     @pytest.mark.parametrize("weights", DTYPES, ids=name)

@@ -336,6 +336,14 @@ class LayerNormTests(NormTests):
         assert torch.equal(found["mean"].to(dtype), x[:, 0])
 
     @every_dtype
+    def test_without_a_bias(self, dtype: torch.dtype, device: str) -> None:
+        x, weight, bias = self.with_vectors(normal((5, 70), dtype, device))
+        for none in ((), (None,)):
+            found = self.run(x, weight, *none)
+            wanted = self.run(x, weight, torch.zeros_like(bias))
+            assert all(torch.equal(x, wanted[name]) for name, x in found.items())
+
+    @every_dtype
     def test_a_shift_changes_nothing(self, dtype: torch.dtype, device: str) -> None:
         # Multiples of the spacing of dtype near the shift, so that x + shift is exact.
         x = (normal((2, 100), torch.float64, device).clamp(-3, 3) * 2).round() * 16

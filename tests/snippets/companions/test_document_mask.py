@@ -7,7 +7,6 @@ import torch
 
 from snippets.companions import document_mask
 from tests.harness.inputs import normal, qkv
-from tests.harness.suite import Refusal
 from tests.snippets.companions.variants import Terms, VariantTests
 
 
@@ -19,6 +18,16 @@ def last(docs: torch.Tensor, seq: int) -> torch.Tensor:
 class TestDocumentMask(VariantTests):
     function = staticmethod(document_mask.attention)
     operator = "document_attention"
+    given = (
+        "docs",
+        {
+            "documents of the queries alone": lambda x: x[:, :3],
+            "documents of one sequence": lambda x: x[0],
+            "documents of a batch of one": lambda x: x[:1],
+            "documents in 64 bits": lambda x: x.long(),
+            "documents elsewhere": lambda x: x.to("meta"),
+        },
+    )
 
     def extras(self, q: torch.Tensor, k: torch.Tensor) -> dict[str, Any]:
         """Documents of 7 tokens and more; another batch entry has others."""
@@ -42,20 +51,6 @@ class TestDocumentMask(VariantTests):
         """Of these inputs."""
         self.seqs = [x.shape[2] for x in inputs[:2]]
         return super().calls(*inputs)
-
-    def refusals(self) -> dict[str, Refusal]:
-        """Of the documents as well."""
-        wrong = {
-            "documents of the queries alone": lambda x: x[:, :3],
-            "documents of one sequence": lambda x: x[0],
-            "documents of a batch of one": lambda x: x[:1],
-            "documents in 64 bits": lambda x: x.long(),
-            "documents elsewhere": lambda x: x.to("meta"),
-        }
-        return super().refusals() | {
-            what: Refusal("docs .*; it must", {"docs": change})
-            for what, change in wrong.items()
-        }
 
     # Of a pair that is masked, 0 * NaN is NaN here, as it is under a causal mask.
     test_nan = None

@@ -9,7 +9,6 @@ import torch
 from snippets.companions import sink
 from tests.harness.accuracy import Rule, check_accuracy, compare
 from tests.harness.inputs import INF
-from tests.harness.suite import Refusal
 from tests.snippets.companions.variants import Terms, VariantTests
 
 
@@ -18,6 +17,15 @@ class TestSink(VariantTests):
     operator = "sink_attention"
     outputs = ("o", "lse", "dq", "dk", "dv", "dsink")
     trained = ("sink",)
+    given = (
+        "sink",
+        {
+            "a sink for each key head": lambda x: x[:2],
+            "sinks of a batch": lambda x: x.expand(2, 4),
+            "sinks in half precision": lambda x: x.half(),
+            "sinks elsewhere": lambda x: x.to("meta"),
+        },
+    )
 
     def extras(self, q: torch.Tensor, k: torch.Tensor) -> dict[str, Any]:
         """Sinks that weigh as much as many keys, as one, and as hardly anything."""
@@ -52,19 +60,6 @@ class TestSink(VariantTests):
         super().compare(
             *({k: x for k, x in y.items() if k != "dsink"} for y in each), judge=judge
         )
-
-    def refusals(self) -> dict[str, Refusal]:
-        """Of the sink as well."""
-        wrong = {
-            "a sink for each key head": lambda x: x[:2],
-            "sinks of a batch": lambda x: x.expand(2, 4),
-            "sinks in half precision": lambda x: x.half(),
-            "sinks elsewhere": lambda x: x.to("meta"),
-        }
-        return super().refusals() | {
-            what: Refusal("sink .*; it must", {"sink": change})
-            for what, change in wrong.items()
-        }
 
     def test_a_row_that_sees_nothing_has_the_sink(self, device: str) -> None:
         inputs = self.inputs(40, 9, device, lead=(2, 4), kv_heads=2)

@@ -69,6 +69,7 @@ class VariantTests(Suite):
         operator: the name of its operator of the forward pass.
         trained: the extras that have a gradient; their names in `outputs` begin with d.
         causal: what to try.
+        given: the name of a tensor among the extras, and how it may be wrong.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("o", "lse", "dq", "dk", "dv")
@@ -77,6 +78,7 @@ class VariantTests(Suite):
     operator: ClassVar[str]
     trained: ClassVar[tuple[str, ...]] = ()
     causal: ClassVar[tuple[bool, ...]] = (False, True)
+    given: ClassVar[tuple[str, dict[str, View]]] = ("", {})
     layouts: ClassVar[dict[str, View]] = LAYOUTS if INTERPRETED else HEAD_LAYOUTS
 
     def extras(self, q: torch.Tensor, k: torch.Tensor) -> dict[str, Any]:
@@ -226,16 +228,26 @@ class VariantTests(Suite):
     # Refusals.
 
     def refusals(self) -> dict[str, Refusal]:
-        """Of q, k and v; those of the extras are the module's."""
+        """Of q, k and v, and of the tensor that is given beside them."""
         said = "k .*; it must"
+        name, wrong = self.given
+        wrong = wrong and {**wrong, f"a list for {name}": torch.Tensor.tolist}
         return {
+            **{
+                what: Refusal(f"{name} .*; it must", {name: change})
+                for what, change in wrong.items()
+            },
             **of_each("qkv", "one dimension less", lambda x: x[0], ".*; it must"),
             **of_each("kv", "the device", lambda x: x.to("meta"), ".*meta.*; it must"),
             **of_each("kv", "the dtype", lambda x: x.float(), ".*float32.*; it must"),
             **of_each("kv", "the batch", lambda x: x[:1], ".*; it must"),
             "head_dim of k": Refusal(said, {"k": lambda x: x[..., :15]}),
             "three heads of k": Refusal(
-                said, dict.fromkeys("kv", lambda x: resized(x, 1, 3))
+                f"{said}.*a divisor of 4",
+                dict.fromkeys("kv", lambda x: resized(x, 1, 3)),
+            ),
+            "k of three dimensions": Refusal(
+                f"{said}.*a divisor of 4.*seq_k", {"k": lambda x: x[0]}
             ),
             "the heads of v": Refusal("v .*; it must", {"v": lambda x: x[:, :1]}),
             "the seq of v": Refusal("v .*; it must", {"v": lambda x: x[:, :, :4]}),
