@@ -1,0 +1,190 @@
+"""FlashAttention-2 in Gluon, overlapped: scores of a tile beside sums of another."""
+
+import torch
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import (
+    mbarrier,
+    tma,
+    warpgroup_mma,
+    warpgroup_mma_wait,
+)
+
+from snippets.hopper.gluon_flash import (
+    describe,
+    finish,
+    prepare,
+    rows_of_warps,
+    softmax,
+)
+from snippets.hopper.gluon_specialised import barriers, load
+
+
+# --8<-- [start:kernel]
+# --8<-- [start:produce]
+@gluon.jit
+def produce(descs, q, q_full, ring, bars, at):
+    """The producer, one warp: it asks for tiles, and does nothing else."""
+    q_desc, k_desc, v_desc = descs
+    batch, head, start_m = at
+    full, empty = bars
+    for w in gl.static_range(2):
+        rows = [batch, head, start_m + 64 * w, 0]
+        mbarrier.expect(q_full.index(w), q_desc.block_type.nbytes)
+        tma.async_copy_global_to_shared(q_desc, rows, q_full.index(w), q.index(w))
+    kv_head = head // (q_desc.shape[1] // k_desc.shape[1])
+    tiles = gl.cdiv(k_desc.shape[2], k_desc.block_type.shape[2])
+    for i in range(tiles):  # the last tile first: it alone reaches beyond the keys
+        rows = [batch, kv_head, (tiles - 1 - i) * k_desc.block_type.shape[2], 0]
+        load(k_desc, rows, ring, full, empty, 2 * i)
+        load(v_desc, rows, ring, full, empty, 2 * i + 1)
+
+
+# --8<-- [end:produce]
+# --8<-- [start:consume]
+@gluon.jit
+def consume(given, q_tile, q_full, bars, at):
+    """A consumer: while tile i is summed, tile i + 1 is scored."""
+    o_desc, lse_ptr, ring, scale_log2, seq_k = given
+    batch, head, start_m = at
+    full, empty = bars
+    PLACES: gl.constexpr = ring.shape[0]
+    BLOCK_N: gl.constexpr = ring.shape[3]
+    BLOCK_D: gl.constexpr = ring.shape[4]
+    SCORES: gl.constexpr = rows_of_warps(BLOCK_N)
+    SUMS: gl.constexpr = rows_of_warps(BLOCK_D)
+    WEIGHTS: gl.constexpr = gl.DotOperandLayout(0, SUMS, k_width=2)
+    m_i = gl.full([64], float("-inf"), gl.float32, gl.SliceLayout(1, SCORES))
+    l_i = gl.zeros([64], gl.float32, gl.SliceLayout(1, SCORES))
+    acc = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
+    no_scores = gl.zeros([64, BLOCK_N], gl.float32, SCORES)
+    q = q_tile.reshape([64, BLOCK_D])
+
+    # --8<-- [start:first]
+    tiles = gl.cdiv(seq_k, BLOCK_N)
+    mbarrier.wait(q_full, 0)
+    mbarrier.wait(full.index(0), 0)
+    k = ring.index(0).reshape([BLOCK_N, BLOCK_D])
+    s = warpgroup_mma(q, k.permute((1, 0)), no_scores, use_acc=False)
+    mbarrier.arrive(empty.index(0))
+    offs_n = (tiles - 1) * BLOCK_N + gl.arange(0, BLOCK_N, gl.SliceLayout(0, SCORES))
+    s = gl.where(offs_n[None, :] < seq_k, s, float("-inf"))
+    p, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
+    p = gl.convert_layout(p.to(q.dtype), WEIGHTS)
+    # --8<-- [end:first]
+
+    # --8<-- [start:loop]
+    for n in range(2, 2 * tiles, 2):  # place n has K; the one before V of the last tile
+        # --8<-- [line:scores]
+        mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
+        k = ring.index(n % PLACES).reshape([BLOCK_N, BLOCK_D])
+        s = warpgroup_mma(q, k.permute((1, 0)), no_scores, use_acc=False, is_async=True)
+        # --8<-- [line:sums]
+        mbarrier.wait(full.index((n - 1) % PLACES), (n - 1) // PLACES & 1)
+        v = ring.index((n - 1) % PLACES).reshape([BLOCK_N, BLOCK_D])
+        acc = warpgroup_mma(p, v, acc, is_async=True)
+        # --8<-- [line:first_wait]
+        s = warpgroup_mma_wait(1, deps=[s])
+        p_next, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
+        # --8<-- [line:second_wait]
+        acc = warpgroup_mma_wait(0, deps=[acc])
+        mbarrier.arrive(empty.index(n % PLACES))
+        mbarrier.arrive(empty.index((n - 1) % PLACES))
+        acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, SUMS))[:, None]
+        p = gl.convert_layout(p_next.to(q.dtype), WEIGHTS)
+    # --8<-- [end:loop]
+
+    # --8<-- [start:last]
+    n = 2 * tiles - 1
+    mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
+    acc = warpgroup_mma(p, ring.index(n % PLACES).reshape([BLOCK_N, BLOCK_D]), acc)
+    finish(m_i, l_i, acc, q_tile, o_desc, lse_ptr, batch, head, start_m)
+    # --8<-- [end:last]
+
+
+# --8<-- [end:consume]
+@gluon.jit
+def attention_kernel(
+    q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2, PLACES: gl.constexpr
+):  # fmt: skip
+    # --8<-- [start:where]
+    blocks = gl.cdiv(q_desc.shape[2], 128)
+    batch = gl.program_id(0) // blocks // q_desc.shape[1]
+    head = gl.program_id(0) // blocks % q_desc.shape[1]
+    start_m = gl.program_id(0) % blocks * 128
+    # --8<-- [end:where]
+    # --8<-- [start:memory]
+    BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
+    BLOCK_D: gl.constexpr = k_desc.block_type.shape[3]
+    dtype: gl.constexpr = q_desc.dtype
+    q = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], q_desc.layout)
+    places: gl.constexpr = [PLACES, 1, 1, BLOCK_N, BLOCK_D]
+    ring = gl.allocate_shared_memory(dtype, places, k_desc.layout)
+    q_full, full, empty = barriers(2, 1), barriers(PLACES, 1), barriers(PLACES, 2)
+    # --8<-- [end:memory]
+    # --8<-- [start:partitions]
+    descs, bars = (q_desc, k_desc, v_desc), (full, empty)
+    given = (o_desc, lse_ptr, ring, scale_log2, k_desc.shape[2])
+    at = (batch, head, start_m)
+    two = (batch, head, start_m + 64)
+    # The launch's own 4 warps are a consumer; 4 more warps and a single one join it.
+    gl.warp_specialize(
+        [
+            (consume, (given, q.index(0), q_full.index(0), bars, at)),
+            (consume, (given, q.index(1), q_full.index(1), bars, two)),
+            (produce, (descs, q, q_full, ring, bars, at)),
+        ],
+        worker_num_warps=[4, 1],
+        worker_num_regs=[240, 24],
+    )
+    # --8<-- [end:partitions]
+
+
+# --8<-- [end:kernel]
+# --8<-- [start:launch]
+def attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
+    scale: float | None = None, block_n: int = 128,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
+
+    Args:
+        q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
+            head_dim a multiple of 8 up to 256, the last stride 1, the other strides and
+            the address multiples of 16 bytes.
+        k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
+            query head h reads head h // (heads // kv_heads).
+        scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
+        block_n: keys of a tile: 16, 32, 64 or 128; 64 at most if head_dim > 128.
+
+    Returns:
+        o: as q, in its layout. lse: [batch, heads, seq_q], float32, natural logarithm.
+        A row without keys, or with all scores -inf, has o = 0 and lse = -inf.
+
+    Raises ValueError: an argument is none of the above, or requires a gradient.
+    Source: Shah et al., "FlashAttention-3", 2024, algorithm 2.
+    """
+    o, lse, scale_log2 = prepare(q, k, v, scale)
+    if o.numel() and k.numel():
+        block_n = min(block_n, 64 if q.shape[3] > 128 else 128)  # as much as fits
+        programs = triton.cdiv(q.shape[2], 128) * q.shape[0] * q.shape[1]
+        with torch.cuda.device_of(q):
+            attention_kernel[(programs,)](
+                *describe(q, k, v, o, block_n), lse, scale_log2, PLACES=4, num_warps=4
+            )
+    return o, lse
+
+
+# --8<-- [end:launch]
+# --8<-- [start:demo]
+if __name__ == "__main__":
+    if torch.cuda.is_available():
+        q, k, v = (torch.randn(2, 4, 200, 80, device="cuda").half() for _ in range(3))
+        o, lse = attention(q, k, v)
+        sdpa = torch.nn.functional.scaled_dot_product_attention
+        error = (o - sdpa(q.double(), k.double(), v.double())).abs().max()
+        print(f"cuda: largest error {error:.1e}")
+    else:
+        print("no GPU here, and nothing else runs Gluon")
+# --8<-- [end:demo]
