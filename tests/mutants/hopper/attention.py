@@ -20,3 +20,8 @@ PRODUCER = [
     ),
 ]
 NOT_CAUSAL = Mutant("if causal:", "if False:", "causal ignored")
+RESCALED = Mutant(
+    "        acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, SUMS))[:, None]\n",
+    "",
+    "an old sum not rescaled",
+)

@@ -1,7 +1,7 @@
 """Bugs that the tests of snippets/hopper/gluon_causal.py must catch."""
 
 from tests.mutants import Mutant
-from tests.mutants.hopper.attention import LAUNCH, PRODUCER
+from tests.mutants.hopper.attention import LAUNCH, PRODUCER, RESCALED
 
 MUTANTS = [
     *LAUNCH,
@@ -21,11 +21,7 @@ MUTANTS = [
     Mutant(
         "    if tiles > 0:", "    if True:", "tiles that nobody loads", may_hang=True
     ),
-    Mutant(
-        "        acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, SUMS))[:, None]\n",
-        "",
-        "an old sum not rescaled",
-    ),
+    RESCALED,
     Mutant(
         "go.index((W + 1) % go.shape[0])",
         "go.index(W)",

@@ -1,6 +1,7 @@
 """Bugs that the tests of snippets/hopper/gluon_flash.py must catch."""
 
 from tests.mutants import Mutant
+from tests.mutants.hopper.attention import RESCALED
 
 MUTANTS = [
     # Which tile, and what a mask leaves.
@@ -15,11 +16,7 @@ MUTANTS = [
     # The softmax.
     Mutant('m_new == float("-inf")', 'm_new == float("inf")', "NaN where all is -inf"),
     Mutant("l_i * alpha + gl.sum", "l_i + gl.sum", "an old denominator not rescaled"),
-    Mutant(
-        "        acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, SUMS))[:, None]\n",
-        "",
-        "an old sum not rescaled",
-    ),
+    RESCALED,
     # Waiting.
     Mutant("        mbarrier.wait(v_full, i & 1)\n", "", "V is not waited for"),
     Mutant("mbarrier.wait(k_full, i & 1)", "mbarrier.wait(k_full, 0)", "one phase"),

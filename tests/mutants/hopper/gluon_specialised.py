@@ -1,18 +1,14 @@
 """Bugs that the tests of snippets/hopper/gluon_specialised.py must catch."""
 
 from tests.mutants import Mutant
-from tests.mutants.hopper.attention import LAUNCH, NOT_CAUSAL, PRODUCER
+from tests.mutants.hopper.attention import LAUNCH, NOT_CAUSAL, PRODUCER, RESCALED
 
 MUTANTS = [
     *LAUNCH,
     *PRODUCER,
     NOT_CAUSAL,
     Mutant("offs_n[None, :] < seq_k", "offs_n[None, :] <= seq_k", "a key too many"),
-    Mutant(
-        "        acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, SUMS))[:, None]\n",
-        "",
-        "an old sum not rescaled",
-    ),
+    RESCALED,
     Mutant(
         "two = (batch, head, start_m + 64)", "two = at", "one consumer's rows twice"
     ),

@@ -5,10 +5,12 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from tests.harness.inputs import HALVES, QKV
+from tests.harness.inputs import HALVES, QKV, pairs_around
 from tests.harness.poison import guarded
 from tests.harness.suite import Named, Refusal
 from tests.snippets.attention.tuning import DescriptorTests
+
+SEVERAL = ((127, 31), (128, 32), (129, 33), (191, 47), (192, 48), (193, 49))
 
 
 def in_half(x: torch.Tensor) -> torch.Tensor:
@@ -30,6 +32,8 @@ class HopperTests(DescriptorTests):
     causal = False
     dtypes = HALVES
     interpreted = ()
+    # Around the rows of one, two and three consumers.
+    lengths = (*pairs_around(64, 16), *SEVERAL)
     refused: ClassVar = {**DescriptorTests.refused, "causal": (True,)}
     blocks: ClassVar[tuple[dict[str, Any], ...]] = (
         {"block_n": 16},
