@@ -100,8 +100,8 @@ def copy(
     Args:
         x: [rows, cols], float16, bfloat16 or float32. The last stride is 1; the other
             one and the address are multiples of 16 bytes.
-        block_rows: rows of a tile, a power of two from 8 to 256.
-        block_cols: columns of a tile, a power of two from 64 to 256.
+        block_rows: rows of a tile, a power of two from 8 to 128.
+        block_cols: columns of a tile, 64 or 128.
         strips: one program copies a strip of tiles, in two stages, instead of one tile.
 
     Returns:
@@ -124,6 +124,7 @@ def copy(
 
     # --8<-- [start:descriptors]
     rows, cols = x.shape
+    # The unit may fill the last 16 bytes of a row: they belong to y.
     padded = triton.cdiv(cols * size, 16) * 16 // size
     y = torch.empty((rows, padded), dtype=x.dtype, device=x.device)[:, :cols]
     if y.numel() == 0:  # a descriptor cannot be of an empty tensor

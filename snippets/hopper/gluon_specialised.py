@@ -163,7 +163,7 @@ def attention_kernel(
 # --8<-- [end:kernel]
 # --8<-- [start:launch]
 def attention(
-    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *,
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
     scale: float | None = None, block_n: int = 128,
 ) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
     """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
@@ -174,6 +174,7 @@ def attention(
             the address multiples of 16 bytes.
         k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
             query head h reads head h // (heads // kv_heads).
+        causal: False; gluon_causal.py takes True.
         scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
         block_n: keys of a tile: 16, 32, 64 or 128; 64 at most if head_dim > 128.
 
@@ -184,6 +185,8 @@ def attention(
     Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Shah et al., "FlashAttention-3", 2024, section 3.1.
     """
+    if causal:
+        raise ValueError("causal is True; it must be False: see gluon_causal.py")
     o, lse, scale_log2 = prepare(q, k, v, scale)
     if o.numel() and k.numel():
         block_n = min(block_n, 64 if q.shape[3] > 128 else 128)  # as much as fits

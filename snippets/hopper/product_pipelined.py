@@ -145,7 +145,7 @@ def product(
         b: [n, k], dtype, device and strides as a: the weight of a linear layer.
         block_m: rows of a tile of the result, 64 or 128.
         block_n: its columns, 64, 128 or 256.
-        stages: tiles of a and of b that lie in shared memory, at least 2.
+        stages: tiles of a and of b in shared memory, at least 2 and as many as fit.
 
     Returns:
         [m, n], dtype of a; its rows begin at multiples of 16 bytes.
@@ -155,6 +155,7 @@ def product(
     """
     check(a, b)
     (m, k), n = a.shape, len(b)
+    # TMA may fill the last 16 bytes of a row: they belong to c.
     c = a.new_empty((m, triton.cdiv(n, 8) * 8))[:, :n]
     if m == 0 or n == 0 or k == 0:  # a descriptor cannot be of an empty tensor
         return c.zero_()

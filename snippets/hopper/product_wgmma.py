@@ -103,7 +103,7 @@ def check(a: torch.Tensor, b: torch.Tensor) -> None:
 # --8<-- [end:checks]
 # --8<-- [start:launch]
 def product(
-    a: torch.Tensor, b: torch.Tensor, *, block_m: int = 128, block_n: int = 256
+    a: torch.Tensor, b: torch.Tensor, *, block_m: int = 64, block_n: int = 256
 ) -> torch.Tensor:
     """a b^T, with sums in float32.
 
@@ -122,6 +122,7 @@ def product(
     """
     check(a, b)
     (m, k), n = a.shape, len(b)
+    # TMA may fill the last 16 bytes of a row: they belong to c.
     c = a.new_empty((m, triton.cdiv(n, 8) * 8))[:, :n]
     if m == 0 or n == 0 or k == 0:  # a descriptor cannot be of an empty tensor
         return c.zero_()

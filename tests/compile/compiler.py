@@ -50,7 +50,10 @@ DECODING = tuple(
     f"attention/{name}.py" for name in ("split_kv", "split_kv_overlapped", "paged_kv")
 )
 NARROW_VALUES = ("companions/value_dim.py",)
-NOT_CAUSAL = ("attention/flash2.py",)  # it has the option, only to refuse it
+NOT_CAUSAL = (  # they have the option, only to refuse it
+    "attention/flash2.py",
+    *(f"hopper/gluon_{rung}.py" for rung in ("flash", "specialised", "overlapped")),
+)
 # The dtype for which the shapes are tried that are other kernels: one key, one query.
 SHAPES = torch.bfloat16
 VECTORS = ("start/vector_add.py", "start/wrong_no_mask.py")
@@ -166,6 +169,13 @@ def attention(
     if name in SCORES:
         for base in "e2":
             yield calls.call(module, inputs, scale=1.0, base=base)
+        return
+    if name.startswith("hopper/"):  # each size of head_dim has its own tiles
+        for head_dim in (16, 64, 128, 256):
+            wide = dict.fromkeys("qkv", zeros(2, 2, 48, head_dim, dtype=dtype))
+            yield calls.call(module, inputs | wide)
+            if inputs["causal"] and dtype is SHAPES:
+                yield calls.call(module, inputs | wide | {"causal": False})
         return
     yield calls.call(module, inputs)
     if dtype is not SHAPES:

@@ -1,1 +1,1 @@
-"""What the lists of Hopper share: nothing yet."""
+"""The lists of the Hopper part: a product of matrices, and attention forward."""

@@ -16,9 +16,4 @@ MUTANTS = [
     ),
     Mutant("i // STAGES & 1", "0", "one phase for all", may_hang=True),
     Mutant("i // STAGES & 1", "i & 1", "the phases of a single stage", may_hang=True),
-    Mutant(
-        "acc = warpgroup_mma_wait(1, deps=[acc])",
-        "acc = warpgroup_mma_wait(2, deps=[acc])",
-        "a wait too few: a stage reused while it is multiplied",
-    ),
 ]

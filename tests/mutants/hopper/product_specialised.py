@@ -26,10 +26,4 @@ MUTANTS = [
         "the producer does not wait",
         may_hang=True,
     ),
-    Mutant(
-        "mbarrier.arrive(empty.index((i + STAGES - 1) % STAGES), pred=i > 0)",
-        "mbarrier.arrive(empty.index(stage))",
-        "a stage called empty while it is multiplied",
-    ),
-    Mutant("pred=i > 0)", "pred=i >= 0)", "an arrival too many", may_hang=True),
 ]

@@ -1,11 +1,9 @@
 """What the tests of Gluon kernels share."""
 
-import contextvars
 from collections.abc import Callable
 
 import pytest
 import torch
-import triton
 
 # Off the GPU, these tests see what is refused, and what needs no kernel.
 NO_ACCURACY = "" if torch.cuda.is_available() else "no interpreter runs Gluon"
@@ -20,27 +18,30 @@ def in_rows_of_16_bytes(x: torch.Tensor) -> torch.Tensor:
     return wide[:, :cols]
 
 
-def check_for_races(call: Callable[[], object]) -> None:
-    """Call it with kernels that Triton's concurrency sanitizer watches.
+def check_what_is_filled(call: Callable[[], torch.Tensor]) -> None:
+    """Each row is filled up to a multiple of 16 bytes, with zeros, and no further.
 
-    Where two accesses to shared memory race, or a barrier is waited for that nobody
-    completes, the kernel ends with an error, and CUDA with it.
+    Rows of what `call` allocates end there, so they are given more room.
     """
+    wide = []
 
-    def memory(size: int, alignment: int, stream: int | None) -> torch.Tensor:
-        return torch.empty(size, dtype=torch.int8, device="cuda")
+    def wider(allocate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+        def allocated(*args: object, **kwargs: object) -> torch.Tensor:
+            *source, (rows, cols) = args
+            wide.append(allocate(*source, (rows, cols + 64), **kwargs))
+            return wide[-1][:, :cols]
 
-    def watched() -> None:
-        triton.set_allocator(memory)  # for what the sanitizer notes
-        call()
-        torch.cuda.synchronize()
+        return allocated
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(triton.knobs.compilation, "instrumentation_mode", "consan")
-        contextvars.copy_context().run(watched)
-
-
-def check_unwritten(x: torch.Tensor) -> None:
-    """Nothing is written into what the rows of x are padded with."""
-    assert x._base is not None
-    assert x._base[:, x.shape[1] :].isnan().all()
+        patch.setattr(torch, "empty", wider(torch.empty))
+        patch.setattr(torch.Tensor, "new_empty", wider(torch.Tensor.new_empty))
+        y = call()
+    (whole,) = wide
+    assert y.data_ptr() == whole.data_ptr()
+    assert y.stride() == whole.stride()
+    each = 16 // y.element_size()
+    cols = y.shape[1]
+    end = -(-cols // each) * each
+    assert not whole[:, cols:end].any()
+    assert whole[:, end:].isnan().all()

@@ -1,0 +1,50 @@
+"""Bugs that the tests of snippets/hopper/gluon_flash.py must catch."""
+
+from tests.mutants import Mutant
+from tests.mutants.hopper.attention import RESCALED
+
+MUTANTS = [
+    # Which tile, and what a mask leaves.
+    Mutant("offs_n[None, :] < seq_k", "offs_n[None, :] <= seq_k", "a key too many"),
+    Mutant("if i == 0:", "if i == 1:", "the tail is not masked"),
+    Mutant("start_n = (tiles - 1 - i) * BLOCK_N", "start_n = i * BLOCK_N", "forwards"),
+    Mutant(
+        "head // (heads // k_desc.shape[1])",
+        "head % k_desc.shape[1]",
+        "heads of others",
+    ),
+    # The softmax.
+    Mutant('m_new == float("-inf")', 'm_new == float("inf")', "NaN where all is -inf"),
+    Mutant("l_i * alpha + gl.sum", "l_i + gl.sum", "an old denominator not rescaled"),
+    RESCALED,
+    # Waiting.
+    Mutant("        mbarrier.wait(v_full, i & 1)\n", "", "V is not waited for"),
+    Mutant("mbarrier.wait(k_full, i & 1)", "mbarrier.wait(k_full, 0)", "one phase"),
+    # The end.
+    Mutant("gl.where(l_i == 0.0, 1.0, l_i)", "l_i", "0 / 0 in rows that see nothing"),
+    Mutant(") * LN_2", ")", "lse in base 2"),
+    Mutant("(batch * o_desc.shape[1] + head)", "head", "one lse for all batches"),
+    Mutant(", mask=offs_m < o_desc.shape[2]", "", "lse written beyond its rows"),
+    Mutant("torch.empty_like(q)", "q.new_empty(q.shape)", "o is always contiguous"),
+    Mutant("o.zero_(), lse.fill_(-math.inf)", "pass", "what was never written"),
+    Mutant("if o.numel() and k.numel():", "if True:", "a descriptor of nothing"),
+    Mutant(
+        "with torch.cuda.device_of(q):",
+        "with torch.no_grad():",
+        "launched on whatever device is current",
+    ),
+    # What is refused.
+    Mutant("if causal:", "if False:", "causal ignored"),
+    Mutant("if not scale > 0:", "if False:", "any scale"),
+    Mutant("if q.dtype not in DTYPES:", "if False:", "any dtype"),
+    Mutant("if got != right:", "if False:", "k and v may be anything"),
+    Mutant("and x.requires_grad", "and False", "a gradient lost without a word"),
+    Mutant(" or head_dim % 8:", ":", "any head_dim"),
+    Mutant("<= head_dim <= 256", "<= head_dim", "head_dim without an end"),
+    Mutant("k.shape[0] != batch or ", "", "any batch of k"),
+    Mutant(" or uneven", "", "any heads of k"),
+    Mutant("if v.shape != k.shape:", "if False:", "any shape of v"),
+    Mutant("x.stride(3) != 1 or apart", "apart", "any last stride"),
+    Mutant("any(n % 8 for n in x.stride()[:3]) or ", "", "any stride"),
+    Mutant(" or x.data_ptr() % 16", "", "any address"),
+]
