@@ -9,9 +9,6 @@ PRODUCT = [
     ),
     Mutant("(8 * group + place % high)", "(place % high)", "the first group only"),
     Mutant("place // high * block_n", "place % high * block_n", "tiles of a diagonal"),
-    Mutant(
-        "[block_m // 16, 1]", "[1, block_m // 16]", "no warps", may_not_compile=True
-    ),
     # The launch.
     Mutant("triton.cdiv(n, 8) * 8", "n", "rows of c that begin anywhere"),
     Mutant("))[:, :n]", "))", "c with its padding"),
