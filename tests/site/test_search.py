@@ -20,7 +20,7 @@ FOUND = {
     "ping-pong": "reference/glossary/#ping-pong",
     "softcap": "companions/change-the-kernel/#softcap",
     "vLLM": "reference/glossary/#vllm",
-    "warp specialization": "reference/glossary/#warp-specialization",
+    "warp specialization": "hopper/specialised/",
     "mbarrier": "hopper/hardware/#tma-and-mbarriers",
     "setmaxnreg": "reference/glossary/#register-reallocation",
     "wgmma": "hopper/hardware/#warp-groups-and-wgmma",

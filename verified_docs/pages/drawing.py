@@ -19,7 +19,6 @@ from verified_docs.pages.figures import BREAKS, FigureError, render
 MARGIN = 14  # between the frame and the first and last column
 ZEROS = re.compile(r"\.0+(?!\d)|^1(\.0+)?\u00a0\u00d7\u00a0(?=10)")  # of a round number
 LEADING = 17  # from one line of a long name to the next
-STALE = '<tspan class="plot-stale" dx="6">(stale)</tspan>'
 CHARACTER = 8  # the width of a digit
 MARKERS = {
     "circle": "M-5,0a5,5 0 1,0 10,0a5,5 0 1,0 -10,0z",
@@ -93,7 +92,6 @@ class Line:
     classes: str
     marker: str
     values: dict[Any, float]
-    stale: bool = False
 
 
 @dataclass(frozen=True)
@@ -251,18 +249,12 @@ def broken(name: str, layout: Layout) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def _label(
-    layout: Layout, places: dict[str, float], name: str, stale: bool = False
-) -> str:
+def _label(layout: Layout, places: dict[str, float], name: str) -> str:
     x, y = layout.right + 34, places[name] + 4
-    lines = broken(name, layout)
-    shown = "</text>".join(
-        f'<text x="{x}" y="{y + n * LEADING:.1f}">{escape(line)}'
-        for n, line in enumerate(lines)
+    return "".join(
+        f'<text x="{x}" y="{y + n * LEADING:.1f}">{escape(line)}</text>'
+        for n, line in enumerate(broken(name, layout))
     )
-    if stale and layout.below:  # It stands beside the value, for want of room.
-        shown += f'</text><text x="{x + 44}" y="{_beside(layout, places, name):.1f}">'
-    return shown + (STALE if stale else "") + "</text>"
 
 
 def _beside(layout: Layout, places: dict[str, float], name: str) -> float:
@@ -301,7 +293,7 @@ def _lines(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str]:
             f'<g class="{line.classes}"><path class="plot-line" d="M{route}"/>'
             f'<path class="plot-leader" d="M{x:.1f},{y:.1f}H{layout.right}'
             f'L{layout.right + 14},{place:.1f}"/>{marks}</g>'
-            f"{_label(layout, places, line.name, line.stale)}"
+            f"{_label(layout, places, line.name)}"
         )
 
 

@@ -26,7 +26,7 @@ NOT_YET = "not yet measured"
 BIBLIOGRAPHY = "reference/bibliography"
 TIMES = "\N{MULTIPLICATION SIGN}"
 # Where a name of a file or a test may be broken: behind its marks, between its words.
-BREAKS = re.compile(r"(?<=[/_:[ -])(?=\w)|(?<=[a-z])(?=[A-Z])")
+BREAKS = re.compile(r"(?<=[/_:[ -])(?=[\w(])|(?<=[a-z])(?=[A-Z])")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

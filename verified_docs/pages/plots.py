@@ -76,8 +76,8 @@ class Style:
             raise FigureError(f"{row!r} has no colour in mkdocs.yml, plots: kernels")
         colour, marker = self.kernels[row]
         classes = f"series-{colour}" + ("" if row.endswith(".py") else " library")
-        stale = row in found.stale
-        return Line(short(row), classes, MARKERS[marker], values, stale)
+        name = short(row) + (" (stale)" if row in found.stale else "")
+        return Line(name, classes, MARKERS[marker], values)
 
 
 def short(name: str) -> str:
