@@ -70,30 +70,85 @@ def produce(descs, tiles, bars, at, GROUP: gl.constexpr):
                 tma.async_copy_global_to_shared(k_desc, where, kv_full.index(x), k.index(w))
             else:
                 tma.async_copy_global_to_shared(v_desc, where, kv_full.index(x), v.index(w))
+    BLOCK_M: gl.constexpr = ring.shape[3]
     for i in range(GROUP * steps):
-        head, start_m = kv_head * GROUP + i // steps, first + i % steps * 64
+        head, start_m = kv_head * GROUP + i // steps, first + i % steps * BLOCK_M
         load(q_desc, [batch, head, start_m, 0], ring, full, empty, 2 * i)
-        load(rows_desc, [batch, head, 0, start_m], rows, rows_full, rows_empty, i)
+        load(rows_desc, [batch, head, 0, start_m], rows, rows_full, rows_empty, 2 * i)
         load(do_desc, [batch, head, start_m, 0], ring, full, empty, 2 * i + 1)
+        load(rows_desc, [batch, head, 1, start_m], rows, rows_full, rows_empty, 2 * i + 1)
 
 
 # --8<-- [end:produce]
 @gluon.jit
-def consume(given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr, HEAD_DIM: gl.constexpr):
+def add(dq_sum, dq, row, W: gl.constexpr, BLOCK_D: gl.constexpr, ADD: gl.constexpr):
+    """Add half the columns of a tile of dQ to their sums in global memory."""
+    BLOCK_M: gl.constexpr = dq.shape[0]
+    HALF: gl.constexpr = dq.shape[1]
+    if ADD == "flat":  # the order in which threads hold them: whole lines at once
+        x = dq.reshape([BLOCK_M // 16, 2, 8, HALF // 16, 2, 4, 2])
+        x = x.permute((3, 1, 0, 2, 5, 4, 6)).reshape([BLOCK_M * HALF])
+        LINES: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
+        x = gl.convert_layout(x, LINES)  # the same numbers in the same threads
+        ptrs = dq_sum + row * BLOCK_D + W * BLOCK_M * HALF
+        ptrs += gl.arange(0, BLOCK_M * HALF, LINES)
+        gl.atomic_add(ptrs, x, sem="relaxed")
+    else:
+        if ADD == "four":
+            dq = gl.convert_layout(dq, fours(BLOCK_M, HALF))
+        offs_m = gl.arange(0, BLOCK_M, gl.SliceLayout(1, dq.type.layout))
+        offs_d = W * HALF + gl.arange(0, HALF, gl.SliceLayout(0, dq.type.layout))
+        ptrs = dq_sum + row * BLOCK_D
+        ptrs += offs_m[:, None] * BLOCK_D + offs_d[None, :]
+        gl.atomic_add(ptrs, dq, sem="relaxed")
+
+
+@gluon.constexpr_function
+def fours(rows, cols):
+    """As rows_of_warps, but a thread holds four neighbours: two threads swap."""
+    regs = [[0, 1], [0, 2]]
+    regs += [[0, 1 << b] for b in range(4, 9) if 1 << b < cols]
+    regs += [[8, 0]] + ([[64, 0]] if rows == 128 else [])
+    lanes = [[0, 8], [0, 4], [1, 0], [2, 0], [4, 0]]
+    return gl.DistributedLinearLayout(regs, lanes, [[16, 0], [32, 0]], [], [rows, cols])
+
+
+@gluon.jit
+def weigh(s, lse2, scale, start_m, start_n, seq_q, seq_k, CAUSAL: gl.constexpr, MASKED: gl.constexpr):
+    """The weights: rows are keys, columns are queries."""
+    p = gl.exp2(s * (scale * LOG2_E) - lse2)
+    if MASKED:
+        last = seq_k - 1  # the last key that all queries of the tile see
+        if CAUSAL:
+            last = gl.minimum(start_m + seq_k - seq_q, last)
+        if start_n + 63 > last:
+            offs_m = start_m + gl.arange(0, s.shape[1], gl.SliceLayout(0, s.type.layout))
+            offs_n = start_n + gl.arange(0, 64, gl.SliceLayout(1, s.type.layout))
+            seen = (offs_n < seq_k)[:, None]
+            if CAUSAL:
+                seen &= offs_n[:, None] <= (offs_m + seq_k - seq_q)[None, :]
+            p = gl.where(seen, p, 0.0)
+    return p
+
+
+@gluon.jit
+def consume(given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr, ADD: gl.constexpr, AHEAD: gl.constexpr):
     dk_desc, dv_desc, dq_sum, scale, seq_q, seq_k, heads = given
     k_all, v_all, ring, rows_ring, ds_all = tiles
     kv_full, full, empty, rows_full, rows_empty, ds_full, done = bars
     batch, kv_head, start_n, first, steps = at
     PLACES: gl.constexpr = ring.shape[0]
+    ROWS: gl.constexpr = rows_ring.shape[0]
+    BLOCK_M: gl.constexpr = ring.shape[3]
     BLOCK_D: gl.constexpr = ring.shape[4]
     HALF: gl.constexpr = BLOCK_D // 2
     dtype: gl.constexpr = ring.dtype
-    SCORES: gl.constexpr = rows_of_warps(64)
+    SCORES: gl.constexpr = rows_of_warps(BLOCK_M)
     SUMS: gl.constexpr = rows_of_warps(BLOCK_D)
     PART: gl.constexpr = rows_of_warps(HALF)
     LEFT: gl.constexpr = gl.DotOperandLayout(0, SUMS, k_width=2)
-    no_scores = gl.zeros([64, 64], gl.float32, SCORES)
-    no_dq = gl.zeros([64, HALF], gl.float32, PART)
+    no_scores = gl.zeros([64, BLOCK_M], gl.float32, SCORES)
+    no_dq = gl.zeros([BLOCK_M, HALF], gl.float32, PART)
     dk = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
     dv = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
     k = k_all.index(W).reshape([64, BLOCK_D])
@@ -101,58 +156,64 @@ def consume(given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL
     own = k.slice(W * HALF, HALF, dim=1)
     other = k_all.index(1 - W).reshape([64, BLOCK_D]).slice(W * HALF, HALF, dim=1)
     start_n += 64 * W
+    start_m, row = first, ((batch * heads + kv_head * GROUP).to(gl.int64)) * (gl.cdiv(seq_q, BLOCK_M) * BLOCK_M)
     mbarrier.wait(kv_full.index(0), 0)
     mbarrier.wait(kv_full.index(1), 0)
+    if AHEAD:
+        mbarrier.wait(full.index(0), 0)
+        q_first = ring.index(0).reshape([BLOCK_M, BLOCK_D])
+        s = warpgroup_mma(k, q_first.permute((1, 0)), no_scores, use_acc=False)
     for i in range(GROUP * steps):
-        head, start_m = kv_head * GROUP + i // steps, first + i % steps * 64
         n = 2 * i
-        mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
-        q = ring.index(n % PLACES).reshape([64, BLOCK_D])
-        s = warpgroup_mma(k, q.permute((1, 0)), no_scores, use_acc=False, is_async=True)
-        n += 1
-        mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
-        do = ring.index(n % PLACES).reshape([64, BLOCK_D])
+        q = ring.index(n % PLACES).reshape([BLOCK_M, BLOCK_D])
+        do = ring.index((n + 1) % PLACES).reshape([BLOCK_M, BLOCK_D])
+        if not AHEAD:
+            mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
+            s = warpgroup_mma(k, q.permute((1, 0)), no_scores, use_acc=False, is_async=True)
+        mbarrier.wait(full.index((n + 1) % PLACES), (n + 1) // PLACES & 1)
         dp = warpgroup_mma(v, do.permute((1, 0)), no_scores, use_acc=False, is_async=True)
-        ROWS: gl.constexpr = rows_ring.shape[0]
-        mbarrier.wait(rows_full.index(i % ROWS), i // ROWS & 1)
-        rows = rows_ring.index(i % ROWS).reshape([2, 64])
-        lse = rows.slice(0, 1, dim=0).load(SCORES)
-        delta = rows.slice(1, 1, dim=0).load(SCORES)
-        mbarrier.arrive(rows_empty.index(i % ROWS))
-        s = warpgroup_mma_wait(1, deps=[s])
-        p = gl.exp2(s * (scale * LOG2_E) - lse)
-        if MASKED:
-            if start_n + 63 > gl.minimum(start_m + seq_k - seq_q, seq_k - 1):
-                offs_m = start_m + gl.arange(0, 64, gl.SliceLayout(0, SCORES))
-                offs_n = start_n + gl.arange(0, 64, gl.SliceLayout(1, SCORES))
-                seen = (offs_n < seq_k)[:, None]
-                if CAUSAL:
-                    seen &= offs_n[:, None] <= (offs_m + seq_k - seq_q)[None, :]
-                p = gl.where(seen, p, 0.0)
-        dp = warpgroup_mma_wait(0, deps=[dp])
+        mbarrier.wait(rows_full.index(n % ROWS), n // ROWS & 1)
+        lse2 = rows_ring.index(n % ROWS).reshape([1, BLOCK_M]).load(SCORES)
+        mbarrier.arrive(rows_empty.index(n % ROWS))
+        if not AHEAD:
+            s = warpgroup_mma_wait(1, deps=[s])
+        p = weigh(s, lse2, scale, start_m, start_n, seq_q, seq_k, CAUSAL, MASKED)
+        mbarrier.wait(rows_full.index((n + 1) % ROWS), (n + 1) // ROWS & 1)
+        # p is handed through the wait: else it is computed after it.
+        dp, p = warpgroup_mma_wait(0, deps=[dp, p])
+        delta = rows_ring.index((n + 1) % ROWS).reshape([1, BLOCK_M]).load(SCORES)
+        mbarrier.arrive(rows_empty.index((n + 1) % ROWS))
         ds = (p * (dp - delta)).to(dtype)
+        p = gl.convert_layout(p.to(dtype), LEFT)
+        dv = warpgroup_mma(p, do, dv, is_async=True)
         ds_all.index(i % 2 * 2 + W).store(ds)
         fence_async_shared()
         mbarrier.arrive(ds_full.index(i % 2 * 2 + W))
-        p = gl.convert_layout(p.to(dtype), LEFT)
         ds = gl.convert_layout(ds, LEFT)
-        dv = warpgroup_mma(p, do, dv, is_async=True)
         dq = warpgroup_mma(ds_all.index(i % 2 * 2 + W).permute((1, 0)), own, no_dq, use_acc=False, is_async=True)
         mbarrier.wait(ds_full.index(i % 2 * 2 + 1 - W), i // 2 & 1)
         dq = warpgroup_mma(ds_all.index(i % 2 * 2 + 1 - W).permute((1, 0)), other, dq, is_async=True)
         dk = warpgroup_mma(ds, q, dk, is_async=True)
-        dq, dv = warpgroup_mma_wait(1, deps=[dq, dv])
+        if AHEAD:
+            if i + 1 < GROUP * steps:
+                mbarrier.wait(full.index((n + 2) % PLACES), (n + 2) // PLACES & 1)
+            q_next = ring.index((n + 2) % PLACES).reshape([BLOCK_M, BLOCK_D])
+            s = warpgroup_mma(k, q_next.permute((1, 0)), no_scores, use_acc=False, is_async=True)
+            dq, dv = warpgroup_mma_wait(2, deps=[dq, dv])
+        else:
+            dq, dv = warpgroup_mma_wait(1, deps=[dq, dv])
+        mbarrier.arrive(empty.index((n + 1) % PLACES))
+        add(dq_sum, dq, row + start_m, W, BLOCK_D, ADD)
+        if AHEAD:
+            s, dk = warpgroup_mma_wait(0, deps=[s, dk])
+        else:
+            dk = warpgroup_mma_wait(0, deps=[dk])
         mbarrier.arrive(empty.index(n % PLACES))
-        offs_m = gl.arange(0, 64, gl.SliceLayout(1, PART))
-        offs_d = W * HALF + gl.arange(0, HALF, gl.SliceLayout(0, PART))
-        tile = dq_sum + ((batch * heads + head).to(gl.int64) * seq_q + start_m) * HEAD_DIM
-        ptrs = tile + offs_m[:, None] * HEAD_DIM + offs_d[None, :]
-        mask = (start_m + offs_m < seq_q)[:, None]
-        if HEAD_DIM < BLOCK_D:
-            mask &= (offs_d < HEAD_DIM)[None, :]
-        gl.atomic_add(ptrs, dq, mask=mask, sem="relaxed")
-        dk = warpgroup_mma_wait(0, deps=[dk])
-        mbarrier.arrive(empty.index((n - 1) % PLACES))
+        start_m += BLOCK_M
+        if GROUP > 1:
+            if start_m >= seq_q:
+                start_m = first
+                row += gl.cdiv(seq_q, BLOCK_M) * BLOCK_M
     mbarrier.arrive(done)
     v.store(dv.to(dtype))
     mbarrier.wait(done, 0)
@@ -163,12 +224,31 @@ def consume(given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL
     tma.store_wait(0)
 
 
+@triton.jit
+def convert_kernel(dq_sum, dq_ptr, dq_strides, scale, heads, seq_q: tl.int32, HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr, FLAT: tl.constexpr):
+    """dQ of its sums, which lie as the threads held them."""
+    blocks = tl.cdiv(seq_q, BLOCK_M)
+    pair = (tl.program_id(0) // blocks).to(tl.int64)
+    db, dh, dm = dq_strides
+    start_m = tl.program_id(0) % blocks * BLOCK_M
+    dq_sum += tl.program_id(0).to(tl.int64) * BLOCK_M * BLOCK_D
+    dq = tl.load(dq_sum + tl.arange(0, BLOCK_M * BLOCK_D))
+    if FLAT:
+        dq = dq.reshape(2, BLOCK_D // 32, 2, BLOCK_M // 16, 8, 4, 2, 2)
+        dq = dq.permute(3, 2, 4, 0, 1, 6, 5, 7)
+    dq = dq.reshape(BLOCK_M, BLOCK_D) * scale
+    offs_m, offs_d = start_m + tl.arange(0, BLOCK_M)[:, None], tl.arange(0, BLOCK_D)[None, :]
+    dq_ptr += pair // heads * db + pair % heads * dh
+    tl.store(dq_ptr + offs_m.to(tl.int64) * dm + offs_d, dq.to(dq_ptr.dtype.element_ty), mask=(offs_m < seq_q) & (offs_d < HEAD_DIM))
+
+
 @gluon.jit
 def backward_kernel(
     q_desc, do_desc, rows_desc, k_desc, v_desc, dk_desc, dv_desc, dq_sum, scale,
     SECTION, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr,
-    HEAD_DIM: gl.constexpr, PLACES: gl.constexpr,
+    PLACES: gl.constexpr, ADD: gl.constexpr, AHEAD: gl.constexpr,
 ):  # fmt: skip
+    BLOCK_M: gl.constexpr = q_desc.block_type.shape[2]
     heads, seq_q, seq_k = q_desc.shape[1], q_desc.shape[2], k_desc.shape[2]
     blocks = gl.cdiv(seq_k, 128)
     section = gl.program_id(0) // (SECTION * blocks)
@@ -179,20 +259,20 @@ def backward_kernel(
     start_n = within // size * 128
     first = 0
     if CAUSAL:
-        first = gl.maximum(start_n + seq_q - seq_k, 0)
-    steps = gl.cdiv(seq_q - first, 64)
+        first = gl.maximum(start_n + seq_q - seq_k, 0) // BLOCK_M * BLOCK_M
+    steps = gl.cdiv(seq_q - first, BLOCK_M)
 
     dtype: gl.constexpr = q_desc.dtype
     BLOCK_D: gl.constexpr = q_desc.block_type.shape[3]
     k = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], k_desc.layout)
     v = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], k_desc.layout)
-    ring = gl.allocate_shared_memory(dtype, [PLACES, 1, 1, 64, BLOCK_D], q_desc.layout)
-    rows = gl.allocate_shared_memory(gl.float32, [2, 1, 1, 2, 64], rows_desc.layout)
-    DS: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, 64], dtype)
-    ds = gl.allocate_shared_memory(dtype, [4, 64, 64], DS)
+    ring = gl.allocate_shared_memory(dtype, [PLACES, 1, 1, BLOCK_M, BLOCK_D], q_desc.layout)
+    rows = gl.allocate_shared_memory(gl.float32, [4, 1, 1, 1, BLOCK_M], rows_desc.layout)
+    DS: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, BLOCK_M], dtype)
+    ds = gl.allocate_shared_memory(dtype, [4, 64, BLOCK_M], DS)
     bars = (
-        barriers(2, 1), barriers(PLACES, 1), barriers(PLACES, 2), barriers(2, 1),
-        barriers(2, 2), barriers(4, 1), barriers(1, 2).index(0),
+        barriers(2, 1), barriers(PLACES, 1), barriers(PLACES, 2), barriers(4, 1),
+        barriers(4, 2), barriers(4, 1), barriers(1, 2).index(0),
     )  # fmt: skip
     at = (batch, kv_head, start_n, first, steps)
     given = (dk_desc, dv_desc, dq_sum, scale, seq_q, seq_k, heads)
@@ -200,8 +280,8 @@ def backward_kernel(
     tiles = (k, v, ring, rows, ds)
     gl.warp_specialize(
         [
-            (consume, (given, tiles, bars, at, 0, GROUP, CAUSAL, MASKED, HEAD_DIM)),
-            (consume, (given, tiles, bars, at, 1, GROUP, CAUSAL, MASKED, HEAD_DIM)),
+            (consume, (given, tiles, bars, at, 0, GROUP, CAUSAL, MASKED, ADD, AHEAD)),
+            (consume, (given, tiles, bars, at, 1, GROUP, CAUSAL, MASKED, ADD, AHEAD)),
             (produce, (descs, (k, v, ring, rows), bars, at, GROUP)),
         ],
         worker_num_warps=[4, 1],
@@ -214,7 +294,7 @@ def backward_kernel(
 def attention_backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor,
     lse: torch.Tensor, do: torch.Tensor, *, dlse: torch.Tensor | None = None,
-    causal: bool = False, scale: float | None = None, places: int = 4, section: int | None = None,
+    causal: bool = False, scale: float | None = None, places: int = 4, section: int = 1, block_m: int = 64, add: str = "two", ahead: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     check(q, k, v, o, lse, do, dlse)
     if q.shape[3] > 128:
@@ -227,28 +307,33 @@ def attention_backward(
     lse, dlse = lse.contiguous(), None if dlse is None else dlse.contiguous()
     scale = head_dim**-0.5 if scale is None else scale
     block_d = 64 if head_dim <= 64 else 128
-    dq_sum = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
+    tiles_m = triton.cdiv(seq_q, block_m)
+    dq_sum = torch.zeros((batch, heads, tiles_m * block_m, block_d), dtype=torch.float32, device=q.device)
     line = triton.cdiv(seq_q, 4) * 4
     rows = torch.empty((batch, heads, 2, line), dtype=torch.float32, device=q.device)
-    block = [1, 1, 64, block_d]
-    layout = gl.NVMMASharedLayout.get_default_for(block, DTYPES[q.dtype])
-    q_desc, do_desc, k_desc, v_desc, dk_desc, dv_desc = (
-        TensorDescriptor.from_tensor(x, block, layout) for x in (q, do, k, v, dk, dv)
-    )
+    descs = []
+    for x in (q, do, k, v, dk, dv):
+        block = [1, 1, block_m if len(descs) < 2 else 64, block_d]
+        layout = gl.NVMMASharedLayout.get_default_for(block, DTYPES[q.dtype])
+        descs.append(TensorDescriptor.from_tensor(x, block, layout))
     rows_layout = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=4)
-    rows_desc = TensorDescriptor.from_tensor(rows[..., :seq_q], [1, 1, 2, 64], rows_layout)
+    rows_desc = TensorDescriptor.from_tensor(rows[..., :seq_q], [1, 1, 1, block_m], rows_layout)
     with torch.cuda.device_of(q):
         rows_kernel[(triton.cdiv(seq_q, 64) * batch * heads,)](
             o, do, lse, dlse, rows, o.stride()[:3], do.stride()[:3], heads, seq_q, line,
             head_dim, block_d,
         )  # fmt: skip
         backward_kernel[(triton.cdiv(seq_k, 128) * batch * kv_heads,)](
-            q_desc, do_desc, rows_desc, k_desc, v_desc, dk_desc, dv_desc, dq_sum, scale,
-            section or 1, GROUP=heads // kv_heads, CAUSAL=causal,
-            MASKED=causal or seq_k % 128 > 0, HEAD_DIM=head_dim, PLACES=places,
-            num_warps=4,
+            *descs[:2], rows_desc, *descs[2:], dq_sum, scale, section, GROUP=heads // kv_heads, CAUSAL=causal,
+            MASKED=causal or seq_k % 128 > 0, PLACES=places,
+            ADD=add, AHEAD=ahead, num_warps=4,
         )  # fmt: skip
-        torch.mul(dq_sum, scale, out=dq)
+        if add == "flat":
+            convert_kernel[(tiles_m * batch * heads,)](
+                dq_sum, dq, dq.stride()[:3], scale, heads, seq_q, head_dim, block_m, block_d, True
+            )
+        else:
+            torch.mul(dq_sum[:, :, :seq_q, :head_dim], scale, out=dq)
     return dq, dk, dv
 
 
