@@ -67,16 +67,22 @@ def produce(descs, tiles, bars, at, GROUP: gl.constexpr):
         for w in gl.static_range(2):
             where = [batch, kv_head, start_n + 64 * w, 0]
             if x == 0:
-                tma.async_copy_global_to_shared(k_desc, where, kv_full.index(x), k.index(w))
+                tma.async_copy_global_to_shared(
+                    k_desc, where, kv_full.index(x), k.index(w)
+                )
             else:
-                tma.async_copy_global_to_shared(v_desc, where, kv_full.index(x), v.index(w))
+                tma.async_copy_global_to_shared(
+                    v_desc, where, kv_full.index(x), v.index(w)
+                )
     BLOCK_M: gl.constexpr = ring.shape[3]
     for i in range(GROUP * steps):
         head, start_m = kv_head * GROUP + i // steps, first + i % steps * BLOCK_M
         load(q_desc, [batch, head, start_m, 0], ring, full, empty, 2 * i)
         load(rows_desc, [batch, head, 0, start_m], rows, rows_full, rows_empty, 2 * i)
         load(do_desc, [batch, head, start_m, 0], ring, full, empty, 2 * i + 1)
-        load(rows_desc, [batch, head, 1, start_m], rows, rows_full, rows_empty, 2 * i + 1)
+        load(
+            rows_desc, [batch, head, 1, start_m], rows, rows_full, rows_empty, 2 * i + 1
+        )
 
 
 # --8<-- [end:produce]
@@ -114,7 +120,17 @@ def fours(rows, cols):
 
 
 @gluon.jit
-def weigh(s, lse2, scale, start_m, start_n, seq_q, seq_k, CAUSAL: gl.constexpr, MASKED: gl.constexpr):
+def weigh(
+    s,
+    lse2,
+    scale,
+    start_m,
+    start_n,
+    seq_q,
+    seq_k,
+    CAUSAL: gl.constexpr,
+    MASKED: gl.constexpr,
+):
     """The weights: rows are keys, columns are queries."""
     p = gl.exp2(s * (scale * LOG2_E) - lse2)
     if MASKED:
@@ -122,7 +138,9 @@ def weigh(s, lse2, scale, start_m, start_n, seq_q, seq_k, CAUSAL: gl.constexpr, 
         if CAUSAL:
             last = gl.minimum(start_m + seq_k - seq_q, last)
         if start_n + 63 > last:
-            offs_m = start_m + gl.arange(0, s.shape[1], gl.SliceLayout(0, s.type.layout))
+            offs_m = start_m + gl.arange(
+                0, s.shape[1], gl.SliceLayout(0, s.type.layout)
+            )
             offs_n = start_n + gl.arange(0, 64, gl.SliceLayout(1, s.type.layout))
             seen = (offs_n < seq_k)[:, None]
             if CAUSAL:
@@ -132,7 +150,18 @@ def weigh(s, lse2, scale, start_m, start_n, seq_q, seq_k, CAUSAL: gl.constexpr, 
 
 
 @gluon.jit
-def consume(given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr, ADD: gl.constexpr, AHEAD: gl.constexpr):
+def consume(
+    given,
+    tiles,
+    bars,
+    at,
+    W: gl.constexpr,
+    GROUP: gl.constexpr,
+    CAUSAL: gl.constexpr,
+    MASKED: gl.constexpr,
+    ADD: gl.constexpr,
+    AHEAD: gl.constexpr,
+):
     dk_desc, dv_desc, dq_sum, scale, seq_q, seq_k, heads = given
     k_all, v_all, ring, rows_ring, ds_all = tiles
     kv_full, full, empty, rows_full, rows_empty, ds_full, done = bars
@@ -156,7 +185,11 @@ def consume(given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL
     own = k.slice(W * HALF, HALF, dim=1)
     other = k_all.index(1 - W).reshape([64, BLOCK_D]).slice(W * HALF, HALF, dim=1)
     start_n += 64 * W
-    start_m, row = first, ((batch * heads + kv_head * GROUP).to(gl.int64)) * (gl.cdiv(seq_q, BLOCK_M) * BLOCK_M)
+    start_m, row = (
+        first,
+        ((batch * heads + kv_head * GROUP).to(gl.int64))
+        * (gl.cdiv(seq_q, BLOCK_M) * BLOCK_M),
+    )
     mbarrier.wait(kv_full.index(0), 0)
     mbarrier.wait(kv_full.index(1), 0)
     if AHEAD:
@@ -169,9 +202,13 @@ def consume(given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL
         do = ring.index((n + 1) % PLACES).reshape([BLOCK_M, BLOCK_D])
         if not AHEAD:
             mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
-            s = warpgroup_mma(k, q.permute((1, 0)), no_scores, use_acc=False, is_async=True)
+            s = warpgroup_mma(
+                k, q.permute((1, 0)), no_scores, use_acc=False, is_async=True
+            )
         mbarrier.wait(full.index((n + 1) % PLACES), (n + 1) // PLACES & 1)
-        dp = warpgroup_mma(v, do.permute((1, 0)), no_scores, use_acc=False, is_async=True)
+        dp = warpgroup_mma(
+            v, do.permute((1, 0)), no_scores, use_acc=False, is_async=True
+        )
         mbarrier.wait(rows_full.index(n % ROWS), n // ROWS & 1)
         lse2 = rows_ring.index(n % ROWS).reshape([1, BLOCK_M]).load(SCORES)
         mbarrier.arrive(rows_empty.index(n % ROWS))
@@ -190,15 +227,25 @@ def consume(given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL
         fence_async_shared()
         mbarrier.arrive(ds_full.index(i % 2 * 2 + W))
         ds = gl.convert_layout(ds, LEFT)
-        dq = warpgroup_mma(ds_all.index(i % 2 * 2 + W).permute((1, 0)), own, no_dq, use_acc=False, is_async=True)
+        dq = warpgroup_mma(
+            ds_all.index(i % 2 * 2 + W).permute((1, 0)),
+            own,
+            no_dq,
+            use_acc=False,
+            is_async=True,
+        )
         mbarrier.wait(ds_full.index(i % 2 * 2 + 1 - W), i // 2 & 1)
-        dq = warpgroup_mma(ds_all.index(i % 2 * 2 + 1 - W).permute((1, 0)), other, dq, is_async=True)
+        dq = warpgroup_mma(
+            ds_all.index(i % 2 * 2 + 1 - W).permute((1, 0)), other, dq, is_async=True
+        )
         dk = warpgroup_mma(ds, q, dk, is_async=True)
         if AHEAD:
             if i + 1 < GROUP * steps:
                 mbarrier.wait(full.index((n + 2) % PLACES), (n + 2) // PLACES & 1)
             q_next = ring.index((n + 2) % PLACES).reshape([BLOCK_M, BLOCK_D])
-            s = warpgroup_mma(k, q_next.permute((1, 0)), no_scores, use_acc=False, is_async=True)
+            s = warpgroup_mma(
+                k, q_next.permute((1, 0)), no_scores, use_acc=False, is_async=True
+            )
             dq, dv = warpgroup_mma_wait(2, deps=[dq, dv])
         else:
             dq, dv = warpgroup_mma_wait(1, deps=[dq, dv])
@@ -219,13 +266,28 @@ def consume(given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL
     mbarrier.wait(done, 0)
     k.store((dk * scale).to(dtype))
     fence_async_shared()
-    tma.async_copy_shared_to_global(dv_desc, [batch, kv_head, start_n, 0], v_all.index(W))
-    tma.async_copy_shared_to_global(dk_desc, [batch, kv_head, start_n, 0], k_all.index(W))
+    tma.async_copy_shared_to_global(
+        dv_desc, [batch, kv_head, start_n, 0], v_all.index(W)
+    )
+    tma.async_copy_shared_to_global(
+        dk_desc, [batch, kv_head, start_n, 0], k_all.index(W)
+    )
     tma.store_wait(0)
 
 
 @triton.jit
-def convert_kernel(dq_sum, dq_ptr, dq_strides, scale, heads, seq_q: tl.int32, HEAD_DIM: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_D: tl.constexpr, FLAT: tl.constexpr):
+def convert_kernel(
+    dq_sum,
+    dq_ptr,
+    dq_strides,
+    scale,
+    heads,
+    seq_q: tl.int32,
+    HEAD_DIM: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+    FLAT: tl.constexpr,
+):
     """dQ of its sums, which lie as the threads held them."""
     blocks = tl.cdiv(seq_q, BLOCK_M)
     pair = (tl.program_id(0) // blocks).to(tl.int64)
@@ -237,9 +299,16 @@ def convert_kernel(dq_sum, dq_ptr, dq_strides, scale, heads, seq_q: tl.int32, HE
         dq = dq.reshape(2, BLOCK_D // 32, 2, BLOCK_M // 16, 8, 4, 2, 2)
         dq = dq.permute(3, 2, 4, 0, 1, 6, 5, 7)
     dq = dq.reshape(BLOCK_M, BLOCK_D) * scale
-    offs_m, offs_d = start_m + tl.arange(0, BLOCK_M)[:, None], tl.arange(0, BLOCK_D)[None, :]
+    offs_m, offs_d = (
+        start_m + tl.arange(0, BLOCK_M)[:, None],
+        tl.arange(0, BLOCK_D)[None, :],
+    )
     dq_ptr += pair // heads * db + pair % heads * dh
-    tl.store(dq_ptr + offs_m.to(tl.int64) * dm + offs_d, dq.to(dq_ptr.dtype.element_ty), mask=(offs_m < seq_q) & (offs_d < HEAD_DIM))
+    tl.store(
+        dq_ptr + offs_m.to(tl.int64) * dm + offs_d,
+        dq.to(dq_ptr.dtype.element_ty),
+        mask=(offs_m < seq_q) & (offs_d < HEAD_DIM),
+    )
 
 
 @gluon.jit
@@ -266,8 +335,12 @@ def backward_kernel(
     BLOCK_D: gl.constexpr = q_desc.block_type.shape[3]
     k = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], k_desc.layout)
     v = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], k_desc.layout)
-    ring = gl.allocate_shared_memory(dtype, [PLACES, 1, 1, BLOCK_M, BLOCK_D], q_desc.layout)
-    rows = gl.allocate_shared_memory(gl.float32, [4, 1, 1, 1, BLOCK_M], rows_desc.layout)
+    ring = gl.allocate_shared_memory(
+        dtype, [PLACES, 1, 1, BLOCK_M, BLOCK_D], q_desc.layout
+    )
+    rows = gl.allocate_shared_memory(
+        gl.float32, [4, 1, 1, 1, BLOCK_M], rows_desc.layout
+    )
     DS: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, BLOCK_M], dtype)
     ds = gl.allocate_shared_memory(dtype, [4, 64, BLOCK_M], DS)
     bars = (
@@ -294,8 +367,23 @@ def backward_kernel(
 def attention_backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor,
     lse: torch.Tensor, do: torch.Tensor, *, dlse: torch.Tensor | None = None,
-    causal: bool = False, scale: float | None = None, places: int = 4, section: int = 1, block_m: int = 64, add: str = "two", ahead: bool = False,
+    causal: bool = False, scale: float | None = None, places: int = 4,
+    section: int = 1, block_m: int = 64, add: str = "flat", ahead: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
+    """The gradients of softmax(q k^T * scale) v: dq not the same bits in every run.
+
+    Args:
+        q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
+            head_dim a multiple of 8 up to 128. What descriptors cannot take is copied.
+        k, v: [batch, kv_heads, seq_k, head_dim], as q; kv_heads divides heads.
+        o, do: what the forward pass returned, and its gradient: as q.
+        lse, dlse: so of the natural logsumexp: [batch, heads, seq_q], float32.
+        causal, scale: as in the forward pass; head_dim ** -0.5 if None.
+
+    Returns dq, dk, dv: as q, k and v, in their layouts unless these were copied.
+    Raises ValueError: a tensor is not one of the above, or requires a gradient.
+    Source: Shah et al., "FlashAttention-3", 2024, appendix B.1.
+    """
     check(q, k, v, o, lse, do, dlse)
     if q.shape[3] > 128:
         raise ValueError(f"q has head_dim {q.shape[3]}; it must be 8, 16, ..., or 128")
@@ -308,7 +396,9 @@ def attention_backward(
     scale = head_dim**-0.5 if scale is None else scale
     block_d = 64 if head_dim <= 64 else 128
     tiles_m = triton.cdiv(seq_q, block_m)
-    dq_sum = torch.zeros((batch, heads, tiles_m * block_m, block_d), dtype=torch.float32, device=q.device)
+    dq_sum = torch.zeros(
+        (batch, heads, tiles_m * block_m, block_d), dtype=torch.float32, device=q.device
+    )
     line = triton.cdiv(seq_q, 4) * 4
     rows = torch.empty((batch, heads, 2, line), dtype=torch.float32, device=q.device)
     descs = []
@@ -316,8 +406,12 @@ def attention_backward(
         block = [1, 1, block_m if len(descs) < 2 else 64, block_d]
         layout = gl.NVMMASharedLayout.get_default_for(block, DTYPES[q.dtype])
         descs.append(TensorDescriptor.from_tensor(x, block, layout))
-    rows_layout = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=4)
-    rows_desc = TensorDescriptor.from_tensor(rows[..., :seq_q], [1, 1, 1, block_m], rows_layout)
+    rows_layout = gl.NVMMASharedLayout(
+        swizzle_byte_width=0, element_bitwidth=32, rank=4
+    )
+    rows_desc = TensorDescriptor.from_tensor(
+        rows[..., :seq_q], [1, 1, 1, block_m], rows_layout
+    )
     with torch.cuda.device_of(q):
         rows_kernel[(triton.cdiv(seq_q, 64) * batch * heads,)](
             o, do, lse, dlse, rows, o.stride()[:3], do.stride()[:3], heads, seq_q, line,
@@ -330,7 +424,16 @@ def attention_backward(
         )  # fmt: skip
         if add == "flat":
             convert_kernel[(tiles_m * batch * heads,)](
-                dq_sum, dq, dq.stride()[:3], scale, heads, seq_q, head_dim, block_m, block_d, True
+                dq_sum,
+                dq,
+                dq.stride()[:3],
+                scale,
+                heads,
+                seq_q,
+                head_dim,
+                block_m,
+                block_d,
+                True,
             )
         else:
             torch.mul(dq_sum[:, :, :seq_q, :head_dim], scale, out=dq)
@@ -338,3 +441,17 @@ def attention_backward(
 
 
 # --8<-- [end:launch]
+# --8<-- [start:demo]
+if __name__ == "__main__":
+    if torch.cuda.is_available():
+        q, k, v, do = (torch.randn(2, 3, 200, 80).cuda().half() for _ in range(4))
+        exact = [x.double().requires_grad_() for x in (q, k, v)]
+        o = torch.nn.functional.scaled_dot_product_attention(*exact)
+        o.backward(do.double())
+        lse = torch.logsumexp(q.double() @ k.double().mT * 80**-0.5, dim=-1).float()
+        found = attention_backward(q, k, v, o.detach().half(), lse, do)
+        errors = [(dx - x.grad).abs().max() for dx, x in zip(found, exact, strict=True)]
+        print("cuda: largest errors", *(f"{error:.1e}" for error in errors))
+    else:
+        print("no GPU here, and nothing else runs Gluon")
+# --8<-- [end:demo]
