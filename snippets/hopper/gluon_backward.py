@@ -161,6 +161,8 @@ def consume(
     MASKED: gl.constexpr,
     ADD: gl.constexpr,
     AHEAD: gl.constexpr,
+    LATE: gl.constexpr,
+    SHARED: gl.constexpr,
 ):
     dk_desc, dv_desc, dq_sum, scale, seq_q, seq_k, heads = given
     k_all, v_all, ring, rows_ring, ds_all = tiles
@@ -196,6 +198,8 @@ def consume(
         mbarrier.wait(full.index(0), 0)
         q_first = ring.index(0).reshape([BLOCK_M, BLOCK_D])
         s = warpgroup_mma(k, q_first.permute((1, 0)), no_scores, use_acc=False)
+    DS: gl.constexpr = ds_all.shape[0] // 2
+    before = row + start_m
     for i in range(GROUP * steps):
         n = 2 * i
         q = ring.index(n % PLACES).reshape([BLOCK_M, BLOCK_D])
@@ -223,22 +227,32 @@ def consume(
         ds = (p * (dp - delta)).to(dtype)
         p = gl.convert_layout(p.to(dtype), LEFT)
         dv = warpgroup_mma(p, do, dv, is_async=True)
-        ds_all.index(i % 2 * 2 + W).store(ds)
+        ds_all.index(i % DS * 2 + W).store(ds)
         fence_async_shared()
-        mbarrier.arrive(ds_full.index(i % 2 * 2 + W))
-        ds = gl.convert_layout(ds, LEFT)
+        mbarrier.arrive(ds_full.index(i % DS * 2 + W))
+        if LATE:  # dQ of the tile before
+            j = i + DS - 1
+            phase = j // DS & 1 ^ 1
+        else:
+            j = i
+            phase = j // DS & 1
+            before = row + start_m
         dq = warpgroup_mma(
-            ds_all.index(i % 2 * 2 + W).permute((1, 0)),
+            ds_all.index(j % DS * 2 + W).permute((1, 0)),
             own,
             no_dq,
             use_acc=False,
             is_async=True,
         )
-        mbarrier.wait(ds_full.index(i % 2 * 2 + 1 - W), i // 2 & 1)
+        mbarrier.wait(ds_full.index(j % DS * 2 + 1 - W), phase)
         dq = warpgroup_mma(
-            ds_all.index(i % 2 * 2 + 1 - W).permute((1, 0)), other, dq, is_async=True
+            ds_all.index(j % DS * 2 + 1 - W).permute((1, 0)), other, dq, is_async=True
         )
-        dk = warpgroup_mma(ds, q, dk, is_async=True)
+        if SHARED:
+            dk = warpgroup_mma(ds_all.index(i % DS * 2 + W), q, dk, is_async=True)
+        else:
+            ds = gl.convert_layout(ds, LEFT)
+            dk = warpgroup_mma(ds, q, dk, is_async=True)
         if AHEAD:
             if i + 1 < GROUP * steps:
                 mbarrier.wait(full.index((n + 2) % PLACES), (n + 2) // PLACES & 1)
@@ -250,7 +264,12 @@ def consume(
         else:
             dq, dv = warpgroup_mma_wait(1, deps=[dq, dv])
         mbarrier.arrive(empty.index((n + 1) % PLACES))
-        add(dq_sum, dq, row + start_m, W, BLOCK_D, ADD)
+        if LATE:
+            if i > 0:
+                add(dq_sum, dq, before, W, BLOCK_D, ADD)
+            before = row + start_m
+        else:
+            add(dq_sum, dq, before, W, BLOCK_D, ADD)
         if AHEAD:
             s, dk = warpgroup_mma_wait(0, deps=[s, dk])
         else:
@@ -261,6 +280,14 @@ def consume(
             if start_m >= seq_q:
                 start_m = first
                 row += gl.cdiv(seq_q, BLOCK_M) * BLOCK_M
+    if LATE:
+        j = GROUP * steps - 1
+        mbarrier.wait(ds_full.index(j % DS * 2 + 1 - W), j // DS & 1)
+        dq = warpgroup_mma(
+            ds_all.index(j % DS * 2 + W).permute((1, 0)), own, no_dq, use_acc=False
+        )
+        dq = warpgroup_mma(ds_all.index(j % DS * 2 + 1 - W).permute((1, 0)), other, dq)
+        add(dq_sum, dq, before, W, BLOCK_D, ADD)
     mbarrier.arrive(done)
     v.store(dv.to(dtype))
     mbarrier.wait(done, 0)
@@ -315,7 +342,8 @@ def convert_kernel(
 def backward_kernel(
     q_desc, do_desc, rows_desc, k_desc, v_desc, dk_desc, dv_desc, dq_sum, scale,
     SECTION, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr,
-    PLACES: gl.constexpr, ADD: gl.constexpr, AHEAD: gl.constexpr,
+    PLACES: gl.constexpr, ADD: gl.constexpr, AHEAD: gl.constexpr, LATE: gl.constexpr,
+    SHARED: gl.constexpr,
 ):  # fmt: skip
     BLOCK_M: gl.constexpr = q_desc.block_type.shape[2]
     heads, seq_q, seq_k = q_desc.shape[1], q_desc.shape[2], k_desc.shape[2]
@@ -342,10 +370,10 @@ def backward_kernel(
         gl.float32, [4, 1, 1, 1, BLOCK_M], rows_desc.layout
     )
     DS: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, BLOCK_M], dtype)
-    ds = gl.allocate_shared_memory(dtype, [4, 64, BLOCK_M], DS)
+    ds = gl.allocate_shared_memory(dtype, [8 if LATE else 4, 64, BLOCK_M], DS)
     bars = (
         barriers(2, 1), barriers(PLACES, 1), barriers(PLACES, 2), barriers(4, 1),
-        barriers(4, 2), barriers(4, 1), barriers(1, 2).index(0),
+        barriers(4, 2), barriers(8 if LATE else 4, 1), barriers(1, 2).index(0),
     )  # fmt: skip
     at = (batch, kv_head, start_n, first, steps)
     given = (dk_desc, dv_desc, dq_sum, scale, seq_q, seq_k, heads)
@@ -353,8 +381,8 @@ def backward_kernel(
     tiles = (k, v, ring, rows, ds)
     gl.warp_specialize(
         [
-            (consume, (given, tiles, bars, at, 0, GROUP, CAUSAL, MASKED, ADD, AHEAD)),
-            (consume, (given, tiles, bars, at, 1, GROUP, CAUSAL, MASKED, ADD, AHEAD)),
+            (consume, (given, tiles, bars, at, 0, GROUP, CAUSAL, MASKED, ADD, AHEAD, LATE, SHARED)),
+            (consume, (given, tiles, bars, at, 1, GROUP, CAUSAL, MASKED, ADD, AHEAD, LATE, SHARED)),
             (produce, (descs, (k, v, ring, rows), bars, at, GROUP)),
         ],
         worker_num_warps=[4, 1],
@@ -368,7 +396,7 @@ def attention_backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor,
     lse: torch.Tensor, do: torch.Tensor, *, dlse: torch.Tensor | None = None,
     causal: bool = False, scale: float | None = None, places: int = 4,
-    section: int = 1, block_m: int = 64, add: str = "flat", ahead: bool = False,
+    section: int = 1, block_m: int = 64, add: str = "flat", ahead: bool = False, late: bool = False, shared: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """The gradients of softmax(q k^T * scale) v: dq not the same bits in every run.
 
@@ -420,7 +448,7 @@ def attention_backward(
         backward_kernel[(triton.cdiv(seq_k, 128) * batch * kv_heads,)](
             *descs[:2], rows_desc, *descs[2:], dq_sum, scale, section, GROUP=heads // kv_heads, CAUSAL=causal,
             MASKED=causal or seq_k % 128 > 0, PLACES=places,
-            ADD=add, AHEAD=ahead, num_warps=4,
+            ADD=add, AHEAD=ahead, LATE=late, SHARED=shared, num_warps=4,
         )  # fmt: skip
         if add == "flat":
             convert_kernel[(tiles_m * batch * heads,)](
