@@ -15,375 +15,212 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
+from triton.tools import tensor_descriptor
 
-from snippets.backward.one_kernel import aligned, check
+from snippets.backward.one_kernel import aligned, check, delta_kernel
 from snippets.hopper.gluon_flash import DTYPES, rows_of_warps
 from snippets.hopper.gluon_specialised import barriers, load
 
-LOG2_E = tl.constexpr(math.log2(math.e))
-
 
 # --8<-- [start:kernel]
-# --8<-- [start:rows]
-@triton.jit
-def rows_kernel(
-    o_ptr, do_ptr, lse_ptr, dlse_ptr, rows_ptr, o_strides, do_strides, heads,
-    seq_q: tl.int32, row_stride, HEAD_DIM: tl.constexpr, BLOCK_D: tl.constexpr,
-):  # fmt: skip
-    """Of each row of scores: lse in base 2, and delta. They lie in two lines."""
-    blocks = tl.cdiv(seq_q, 64)
-    pair = (tl.program_id(0) // blocks).to(tl.int64)
-    offs_m = tl.program_id(0) % blocks * 64 + tl.arange(0, 64)
-    offs_d = tl.arange(0, BLOCK_D)
-    seen = offs_m < seq_q
-    mask = seen[:, None] & (offs_d < HEAD_DIM)[None, :]
-    ob, oh, om = o_strides
-    db, dh, dm = do_strides
-    rows = offs_m.to(tl.int64)[:, None]
-    o_ptr += pair // heads * ob + pair % heads * oh
-    do_ptr += pair // heads * db + pair % heads * dh
-    o = tl.load(o_ptr + rows * om + offs_d, mask=mask, other=0.0)
-    do = tl.load(do_ptr + rows * dm + offs_d, mask=mask, other=0.0)
-    delta = tl.sum(o.to(tl.float32) * do.to(tl.float32), axis=1)
-    if dlse_ptr is not None:
-        delta -= tl.load(dlse_ptr + pair * seq_q + offs_m, mask=seen, other=0.0)
-    lse = tl.load(lse_ptr + pair * seq_q + offs_m, mask=seen, other=0.0)
-    lse2 = tl.where(lse == float("-inf"), float("inf"), lse * LOG2_E)
-    tl.store(rows_ptr + 2 * pair * row_stride + offs_m, lse2, mask=seen)
-    tl.store(rows_ptr + (2 * pair + 1) * row_stride + offs_m, delta, mask=seen)
-
-
-# --8<-- [end:rows]
 # --8<-- [start:produce]
 @gluon.jit
 def produce(descs, tiles, bars, at, GROUP: gl.constexpr):
-    """The producer, one warp: K and V once, then Q, dO and the rows of each tile."""
+    """The producer, one warp: K and V, then Q, dO, and lse and delta of their rows."""
     q_desc, do_desc, rows_desc, k_desc, v_desc = descs
-    k, v, ring, rows = tiles
-    kv_full, full, empty, rows_full, rows_empty, _ds_full, _done = bars
+    k, v, ring, rows, _ds = tiles
+    kv_full, full, empty, rows_full, rows_empty, _ds_full, _read = bars
     batch, kv_head, start_n, first, steps = at
-    for x in gl.static_range(2):
-        mbarrier.expect(kv_full.index(x), 2 * k_desc.block_type.nbytes)
-        for w in gl.static_range(2):
-            where = [batch, kv_head, start_n + 64 * w, 0]
-            if x == 0:
-                tma.async_copy_global_to_shared(
-                    k_desc, where, kv_full.index(x), k.index(w)
-                )
-            else:
-                tma.async_copy_global_to_shared(
-                    v_desc, where, kv_full.index(x), v.index(w)
-                )
-    BLOCK_M: gl.constexpr = ring.shape[3]
+    mbarrier.expect(kv_full, 4 * k_desc.block_type.nbytes)
+    for w in gl.static_range(2):
+        keys = [batch, kv_head, start_n + 64 * w, 0]
+        tma.async_copy_global_to_shared(k_desc, keys, kv_full, k.index(w))
+        tma.async_copy_global_to_shared(v_desc, keys, kv_full, v.index(w))
     for i in range(GROUP * steps):
-        head, start_m = kv_head * GROUP + i // steps, first + i % steps * BLOCK_M
+        head, start_m = kv_head * GROUP + i // steps, first + i % steps * 64
+        lse2, delta = [batch, head, 0, start_m], [batch, head, 1, start_m]
         load(q_desc, [batch, head, start_m, 0], ring, full, empty, 2 * i)
-        load(rows_desc, [batch, head, 0, start_m], rows, rows_full, rows_empty, 2 * i)
+        load(rows_desc, lse2, rows, rows_full, rows_empty, 2 * i)
         load(do_desc, [batch, head, start_m, 0], ring, full, empty, 2 * i + 1)
-        load(
-            rows_desc, [batch, head, 1, start_m], rows, rows_full, rows_empty, 2 * i + 1
-        )
+        load(rows_desc, delta, rows, rows_full, rows_empty, 2 * i + 1)
 
 
 # --8<-- [end:produce]
+# --8<-- [start:mask]
 @gluon.jit
-def add(dq_sum, dq, row, W: gl.constexpr, BLOCK_D: gl.constexpr, ADD: gl.constexpr):
-    """Add half the columns of a tile of dQ to their sums in global memory."""
-    BLOCK_M: gl.constexpr = dq.shape[0]
-    HALF: gl.constexpr = dq.shape[1]
-    if ADD == "flat":  # the order in which threads hold them: whole lines at once
-        x = dq.reshape([BLOCK_M // 16, 2, 8, HALF // 16, 2, 4, 2])
-        x = x.permute((3, 1, 0, 2, 5, 4, 6)).reshape([BLOCK_M * HALF])
-        LINES: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
-        x = gl.convert_layout(x, LINES)  # the same numbers in the same threads
-        ptrs = dq_sum + row * BLOCK_D + W * BLOCK_M * HALF
-        ptrs += gl.arange(0, BLOCK_M * HALF, LINES)
-        gl.atomic_add(ptrs, x, sem="relaxed")
-    else:
-        if ADD == "four":
-            dq = gl.convert_layout(dq, fours(BLOCK_M, HALF))
-        offs_m = gl.arange(0, BLOCK_M, gl.SliceLayout(1, dq.type.layout))
-        offs_d = W * HALF + gl.arange(0, HALF, gl.SliceLayout(0, dq.type.layout))
-        ptrs = dq_sum + row * BLOCK_D
-        ptrs += offs_m[:, None] * BLOCK_D + offs_d[None, :]
-        gl.atomic_add(ptrs, dq, sem="relaxed")
-
-
-@gluon.constexpr_function
-def fours(rows, cols):
-    """As rows_of_warps, but a thread holds four neighbours: two threads swap."""
-    regs = [[0, 1], [0, 2]]
-    regs += [[0, 1 << b] for b in range(4, 9) if 1 << b < cols]
-    regs += [[8, 0]] + ([[64, 0]] if rows == 128 else [])
-    lanes = [[0, 8], [0, 4], [1, 0], [2, 0], [4, 0]]
-    return gl.DistributedLinearLayout(regs, lanes, [[16, 0], [32, 0]], [], [rows, cols])
-
-
-@gluon.jit
-def weigh(
-    s,
-    lse2,
-    scale,
-    start_m,
-    start_n,
-    seq_q,
-    seq_k,
-    CAUSAL: gl.constexpr,
-    MASKED: gl.constexpr,
-):
-    """The weights: rows are keys, columns are queries."""
-    p = gl.exp2(s * (scale * LOG2_E) - lse2)
-    if MASKED:
-        last = seq_k - 1  # the last key that all queries of the tile see
+def mask(p, start_m, start_n, seq_q, seq_k, CAUSAL: gl.constexpr):
+    """No weight for keys that a query does not see; rows of p are keys."""
+    seen_by_all = seq_k
+    if CAUSAL:
+        seen_by_all = gl.minimum(start_m + 1 + seq_k - seq_q, seq_k)
+    if start_n + 64 > seen_by_all:
+        offs_m = start_m + gl.arange(0, 64, gl.SliceLayout(0, p.type.layout))
+        offs_n = start_n + gl.arange(0, 64, gl.SliceLayout(1, p.type.layout))
+        seen = (offs_n < seq_k)[:, None]
         if CAUSAL:
-            last = gl.minimum(start_m + seq_k - seq_q, last)
-        if start_n + 63 > last:
-            offs_m = start_m + gl.arange(
-                0, s.shape[1], gl.SliceLayout(0, s.type.layout)
-            )
-            offs_n = start_n + gl.arange(0, 64, gl.SliceLayout(1, s.type.layout))
-            seen = (offs_n < seq_k)[:, None]
-            if CAUSAL:
-                seen &= offs_n[:, None] <= (offs_m + seq_k - seq_q)[None, :]
-            p = gl.where(seen, p, 0.0)
+            seen &= offs_n[:, None] <= (offs_m + seq_k - seq_q)[None, :]
+        p = gl.where(seen, p, 0.0)
     return p
 
 
+# --8<-- [end:mask]
+# --8<-- [start:add]
 @gluon.jit
-def consume(
-    given,
-    tiles,
-    bars,
-    at,
-    W: gl.constexpr,
-    GROUP: gl.constexpr,
-    CAUSAL: gl.constexpr,
-    MASKED: gl.constexpr,
-    ADD: gl.constexpr,
-    AHEAD: gl.constexpr,
-    LATE: gl.constexpr,
-    SHARED: gl.constexpr,
-):
-    dk_desc, dv_desc, dq_sum, scale, seq_q, seq_k, heads = given
-    k_all, v_all, ring, rows_ring, ds_all = tiles
-    kv_full, full, empty, rows_full, rows_empty, ds_full, done = bars
-    batch, kv_head, start_n, first, steps = at
-    PLACES: gl.constexpr = ring.shape[0]
-    ROWS: gl.constexpr = rows_ring.shape[0]
-    BLOCK_M: gl.constexpr = ring.shape[3]
-    BLOCK_D: gl.constexpr = ring.shape[4]
-    HALF: gl.constexpr = BLOCK_D // 2
-    dtype: gl.constexpr = ring.dtype
-    SCORES: gl.constexpr = rows_of_warps(BLOCK_M)
-    SUMS: gl.constexpr = rows_of_warps(BLOCK_D)
-    PART: gl.constexpr = rows_of_warps(HALF)
-    LEFT: gl.constexpr = gl.DotOperandLayout(0, SUMS, k_width=2)
-    no_scores = gl.zeros([64, BLOCK_M], gl.float32, SCORES)
-    no_dq = gl.zeros([BLOCK_M, HALF], gl.float32, PART)
-    dk = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
-    dv = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
-    k = k_all.index(W).reshape([64, BLOCK_D])
-    v = v_all.index(W).reshape([64, BLOCK_D])
-    own = k.slice(W * HALF, HALF, dim=1)
-    other = k_all.index(1 - W).reshape([64, BLOCK_D]).slice(W * HALF, HALF, dim=1)
-    start_n += 64 * W
-    start_m, row = (
-        first,
-        ((batch * heads + kv_head * GROUP).to(gl.int64))
-        * (gl.cdiv(seq_q, BLOCK_M) * BLOCK_M),
-    )
-    mbarrier.wait(kv_full.index(0), 0)
-    mbarrier.wait(kv_full.index(1), 0)
-    if AHEAD:
-        mbarrier.wait(full.index(0), 0)
-        q_first = ring.index(0).reshape([BLOCK_M, BLOCK_D])
-        s = warpgroup_mma(k, q_first.permute((1, 0)), no_scores, use_acc=False)
-    DS: gl.constexpr = ds_all.shape[0] // 2
-    before = row + start_m
-    for i in range(GROUP * steps):
-        n = 2 * i
-        q = ring.index(n % PLACES).reshape([BLOCK_M, BLOCK_D])
-        do = ring.index((n + 1) % PLACES).reshape([BLOCK_M, BLOCK_D])
-        if not AHEAD:
-            mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
-            s = warpgroup_mma(
-                k, q.permute((1, 0)), no_scores, use_acc=False, is_async=True
-            )
-        mbarrier.wait(full.index((n + 1) % PLACES), (n + 1) // PLACES & 1)
-        dp = warpgroup_mma(
-            v, do.permute((1, 0)), no_scores, use_acc=False, is_async=True
-        )
-        mbarrier.wait(rows_full.index(n % ROWS), n // ROWS & 1)
-        lse2 = rows_ring.index(n % ROWS).reshape([1, BLOCK_M]).load(SCORES)
-        mbarrier.arrive(rows_empty.index(n % ROWS))
-        if not AHEAD:
-            s = warpgroup_mma_wait(1, deps=[s])
-        p = weigh(s, lse2, scale, start_m, start_n, seq_q, seq_k, CAUSAL, MASKED)
-        mbarrier.wait(rows_full.index((n + 1) % ROWS), (n + 1) // ROWS & 1)
-        # p is handed through the wait: else it is computed after it.
-        dp, p = warpgroup_mma_wait(0, deps=[dp, p])
-        delta = rows_ring.index((n + 1) % ROWS).reshape([1, BLOCK_M]).load(SCORES)
-        mbarrier.arrive(rows_empty.index((n + 1) % ROWS))
-        ds = (p * (dp - delta)).to(dtype)
-        p = gl.convert_layout(p.to(dtype), LEFT)
-        dv = warpgroup_mma(p, do, dv, is_async=True)
-        ds_all.index(i % DS * 2 + W).store(ds)
-        fence_async_shared()
-        mbarrier.arrive(ds_full.index(i % DS * 2 + W))
-        if LATE:  # dQ of the tile before
-            j = i + DS - 1
-            phase = j // DS & 1 ^ 1
-        else:
-            j = i
-            phase = j // DS & 1
-            before = row + start_m
-        dq = warpgroup_mma(
-            ds_all.index(j % DS * 2 + W).permute((1, 0)),
-            own,
-            no_dq,
-            use_acc=False,
-            is_async=True,
-        )
-        mbarrier.wait(ds_full.index(j % DS * 2 + 1 - W), phase)
-        dq = warpgroup_mma(
-            ds_all.index(j % DS * 2 + 1 - W).permute((1, 0)), other, dq, is_async=True
-        )
-        if SHARED:
-            dk = warpgroup_mma(ds_all.index(i % DS * 2 + W), q, dk, is_async=True)
-        else:
-            ds = gl.convert_layout(ds, LEFT)
-            dk = warpgroup_mma(ds, q, dk, is_async=True)
-        if AHEAD:
-            if i + 1 < GROUP * steps:
-                mbarrier.wait(full.index((n + 2) % PLACES), (n + 2) // PLACES & 1)
-            q_next = ring.index((n + 2) % PLACES).reshape([BLOCK_M, BLOCK_D])
-            s = warpgroup_mma(
-                k, q_next.permute((1, 0)), no_scores, use_acc=False, is_async=True
-            )
-            dq, dv = warpgroup_mma_wait(2, deps=[dq, dv])
-        else:
-            dq, dv = warpgroup_mma_wait(1, deps=[dq, dv])
-        mbarrier.arrive(empty.index((n + 1) % PLACES))
-        if LATE:
-            if i > 0:
-                add(dq_sum, dq, before, W, BLOCK_D, ADD)
-            before = row + start_m
-        else:
-            add(dq_sum, dq, before, W, BLOCK_D, ADD)
-        if AHEAD:
-            s, dk = warpgroup_mma_wait(0, deps=[s, dk])
-        else:
-            dk = warpgroup_mma_wait(0, deps=[dk])
-        mbarrier.arrive(empty.index(n % PLACES))
-        start_m += BLOCK_M
-        if GROUP > 1:
-            if start_m >= seq_q:
-                start_m = first
-                row += gl.cdiv(seq_q, BLOCK_M) * BLOCK_M
-    if LATE:
-        j = GROUP * steps - 1
-        mbarrier.wait(ds_full.index(j % DS * 2 + 1 - W), j // DS & 1)
-        dq = warpgroup_mma(
-            ds_all.index(j % DS * 2 + W).permute((1, 0)), own, no_dq, use_acc=False
-        )
-        dq = warpgroup_mma(ds_all.index(j % DS * 2 + 1 - W).permute((1, 0)), other, dq)
-        add(dq_sum, dq, before, W, BLOCK_D, ADD)
-    mbarrier.arrive(done)
-    v.store(dv.to(dtype))
-    mbarrier.wait(done, 0)
-    k.store((dk * scale).to(dtype))
-    fence_async_shared()
-    tma.async_copy_shared_to_global(
-        dv_desc, [batch, kv_head, start_n, 0], v_all.index(W)
-    )
-    tma.async_copy_shared_to_global(
-        dk_desc, [batch, kv_head, start_n, 0], k_all.index(W)
-    )
-    tma.store_wait(0)
+def add(dq_sum, dq):
+    """Add a tile of dQ to memory that has its numbers in the order of the threads."""
+    HALF: gl.constexpr = dq.shape[1]
+    LINES: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
+    dq = dq.reshape([4, 2, 8, HALF // 16, 2, 4, 2]).permute((3, 1, 0, 2, 5, 4, 6))
+    dq = gl.convert_layout(dq.reshape([64 * HALF]), LINES)  # nothing moves
+    gl.atomic_add(dq_sum + gl.arange(0, 64 * HALF, LINES), dq, sem="relaxed")
 
 
 @triton.jit
-def convert_kernel(
-    dq_sum,
-    dq_ptr,
-    dq_strides,
-    scale,
-    heads,
-    seq_q: tl.int32,
-    HEAD_DIM: tl.constexpr,
-    BLOCK_M: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-    FLAT: tl.constexpr,
-):
-    """dQ of its sums, which lie as the threads held them."""
-    blocks = tl.cdiv(seq_q, BLOCK_M)
-    pair = (tl.program_id(0) // blocks).to(tl.int64)
-    db, dh, dm = dq_strides
-    start_m = tl.program_id(0) % blocks * BLOCK_M
-    dq_sum += tl.program_id(0).to(tl.int64) * BLOCK_M * BLOCK_D
-    dq = tl.load(dq_sum + tl.arange(0, BLOCK_M * BLOCK_D))
-    if FLAT:
-        dq = dq.reshape(2, BLOCK_D // 32, 2, BLOCK_M // 16, 8, 4, 2, 2)
-        dq = dq.permute(3, 2, 4, 0, 1, 6, 5, 7)
-    dq = dq.reshape(BLOCK_M, BLOCK_D) * scale
-    offs_m, offs_d = (
-        start_m + tl.arange(0, BLOCK_M)[:, None],
-        tl.arange(0, BLOCK_D)[None, :],
-    )
-    dq_ptr += pair // heads * db + pair % heads * dh
-    tl.store(
-        dq_ptr + offs_m.to(tl.int64) * dm + offs_d,
-        dq.to(dq_ptr.dtype.element_ty),
-        mask=(offs_m < seq_q) & (offs_d < HEAD_DIM),
-    )
+def order_kernel(
+    dq_sum, dq_desc, scale, heads, seq_q: tl.int32, BLOCK_D: tl.constexpr
+):  # fmt: skip
+    """dQ of its sums: rows and columns again."""
+    blocks = tl.cdiv(seq_q, 64)
+    pair, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
+    dq_sum += tl.program_id(0).to(tl.int64) * 64 * BLOCK_D
+    dq = tl.load(dq_sum + tl.arange(0, 64 * BLOCK_D)) * scale
+    dq = dq.reshape(2, BLOCK_D // 32, 2, 4, 8, 4, 2, 2).permute(3, 2, 4, 0, 1, 6, 5, 7)
+    dq = dq.reshape(1, 1, 64, BLOCK_D).to(dq_desc.dtype)
+    dq_desc.store([pair // heads, pair % heads, block * 64, 0], dq)
 
 
+# --8<-- [end:add]
+# --8<-- [start:consume]
+@gluon.jit
+def consume(
+    given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL: gl.constexpr,
+    MASKED: gl.constexpr,
+):  # fmt: skip
+    """A consumer, four warps: dK and dV of 64 keys, dQ in half of its columns."""
+    dk_desc, dv_desc, dq_sum, scale, scale_log2, heads, seq_q, seq_k = given
+    k_tiles, v_tiles, ring, rows, ds_tiles = tiles
+    kv_full, full, empty, rows_full, rows_empty, ds_full, read = bars
+    batch, kv_head, start_n, first, steps = at
+    PLACES: gl.constexpr = ring.shape[0]
+    BLOCK_D: gl.constexpr = ring.shape[4]
+    HALF: gl.constexpr = BLOCK_D // 2
+    SCORES: gl.constexpr = rows_of_warps(64)
+    SUMS: gl.constexpr = rows_of_warps(BLOCK_D)
+    LEFT: gl.constexpr = gl.DotOperandLayout(0, SUMS, k_width=2)
+    no_s = gl.zeros([64, 64], gl.float32, SCORES)
+    no_dq = gl.zeros([64, HALF], gl.float32, rows_of_warps(HALF))
+    dk = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
+    dv = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
+    k = k_tiles.index(W).reshape([64, BLOCK_D])
+    v = v_tiles.index(W).reshape([64, BLOCK_D])
+    k_own = k.slice(W * HALF, HALF, dim=1)
+    k_other = k_tiles.index(1 - W).reshape([64, BLOCK_D]).slice(W * HALF, HALF, dim=1)
+    keys, start_m, blocks = start_n + 64 * W, first, gl.cdiv(seq_q, 64)
+    dq_sum += (batch * heads + kv_head * GROUP).to(gl.int64) * blocks * 64 * BLOCK_D
+    mbarrier.wait(kv_full, 0)
+
+    for i in range(GROUP * steps):
+        n, m = 2 * i, 2 * i + 1
+        # --8<-- [start:scores]
+        mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
+        q = ring.index(n % PLACES).reshape([64, BLOCK_D])
+        s = warpgroup_mma(k, q.permute((1, 0)), no_s, use_acc=False, is_async=True)
+        mbarrier.wait(full.index(m % PLACES), m // PLACES & 1)
+        do = ring.index(m % PLACES).reshape([64, BLOCK_D])
+        dp = warpgroup_mma(v, do.permute((1, 0)), no_s, use_acc=False, is_async=True)
+        mbarrier.wait(rows_full.index(n % 4), n // 4 & 1)
+        lse2 = rows.index(n % 4).reshape([1, 64]).load(SCORES)
+        mbarrier.arrive(rows_empty.index(n % 4))
+        s = warpgroup_mma_wait(1, deps=[s])
+        p = gl.exp2(s * scale_log2 - lse2)
+        if MASKED:
+            p = mask(p, start_m, keys, seq_q, seq_k, CAUSAL)
+        mbarrier.wait(rows_full.index(m % 4), m // 4 & 1)
+        dp, p = warpgroup_mma_wait(0, deps=[dp, p])  # p: else it is computed later
+        delta = rows.index(m % 4).reshape([1, 64]).load(SCORES)
+        mbarrier.arrive(rows_empty.index(m % 4))
+        ds = (p * (dp - delta)).to(q.dtype)
+        # --8<-- [end:scores]
+        # --8<-- [start:products]
+        p = gl.convert_layout(p.to(q.dtype), LEFT)
+        dv = warpgroup_mma(p, do, dv, is_async=True)
+        own, other = i % 2 * 2 + W, i % 2 * 2 + 1 - W
+        ds_tiles.index(own).store(ds)
+        fence_async_shared()
+        mbarrier.arrive(ds_full.index(own))
+        ds_own = ds_tiles.index(own).permute((1, 0))
+        dq = warpgroup_mma(ds_own, k_own, no_dq, use_acc=False, is_async=True)
+        mbarrier.wait(ds_full.index(other), i // 2 & 1)
+        ds_other = ds_tiles.index(other).permute((1, 0))
+        dq = warpgroup_mma(ds_other, k_other, dq, is_async=True)
+        dk = warpgroup_mma(gl.convert_layout(ds, LEFT), q, dk, is_async=True)
+        dq, dv = warpgroup_mma_wait(1, deps=[dq, dv])
+        mbarrier.arrive(empty.index(m % PLACES))
+        add(dq_sum + start_m.to(gl.int64) * BLOCK_D + W * 64 * HALF, dq)
+        dk = warpgroup_mma_wait(0, deps=[dk])
+        mbarrier.arrive(empty.index(n % PLACES))
+        # --8<-- [end:products]
+        start_m += 64
+        if start_m >= seq_q:  # the next head
+            start_m = first
+            dq_sum += blocks.to(gl.int64) * 64 * BLOCK_D
+
+    # --8<-- [start:finish]
+    mbarrier.arrive(read)
+    v.store(dv.to(v.dtype))
+    mbarrier.wait(read, 0)  # the other has read these keys, too
+    k.store((dk * scale).to(k.dtype))
+    fence_async_shared()
+    at = [batch, kv_head, keys, 0]
+    tma.async_copy_shared_to_global(dv_desc, at, v_tiles.index(W))
+    tma.async_copy_shared_to_global(dk_desc, at, k_tiles.index(W))
+    tma.store_wait(0)
+    # --8<-- [end:finish]
+
+
+# --8<-- [end:consume]
 @gluon.jit
 def backward_kernel(
     q_desc, do_desc, rows_desc, k_desc, v_desc, dk_desc, dv_desc, dq_sum, scale,
-    SECTION, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr,
-    PLACES: gl.constexpr, ADD: gl.constexpr, AHEAD: gl.constexpr, LATE: gl.constexpr,
-    SHARED: gl.constexpr,
+    scale_log2, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr,
 ):  # fmt: skip
-    BLOCK_M: gl.constexpr = q_desc.block_type.shape[2]
-    heads, seq_q, seq_k = q_desc.shape[1], q_desc.shape[2], k_desc.shape[2]
-    blocks = gl.cdiv(seq_k, 128)
-    section = gl.program_id(0) // (SECTION * blocks)
-    within = gl.program_id(0) % (SECTION * blocks)
-    size = gl.minimum(SECTION, k_desc.shape[0] * k_desc.shape[1] - section * SECTION)
-    pair = section * SECTION + within % size
-    batch, kv_head = pair // k_desc.shape[1], pair % k_desc.shape[1]
-    start_n = within // size * 128
-    first = 0
-    if CAUSAL:
-        first = gl.maximum(start_n + seq_q - seq_k, 0) // BLOCK_M * BLOCK_M
-    steps = gl.cdiv(seq_q - first, BLOCK_M)
+    seq_q, seq_k = q_desc.shape[2], k_desc.shape[2]
+    blocks = gl.cdiv(seq_k, 128)  # the first have most queries
+    batch = gl.program_id(0) // blocks // k_desc.shape[1]
+    kv_head = gl.program_id(0) // blocks % k_desc.shape[1]
+    start_n = gl.program_id(0) % blocks * 128
+    first = gl.maximum(start_n + seq_q - seq_k, 0) // 64 * 64 if CAUSAL else 0
+    at = (batch, kv_head, start_n, first, gl.cdiv(seq_q - first, 64))
 
     dtype: gl.constexpr = q_desc.dtype
     BLOCK_D: gl.constexpr = q_desc.block_type.shape[3]
+    LINE: gl.constexpr = rows_desc.layout
+    DS: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, 64], dtype)
     k = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], k_desc.layout)
     v = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], k_desc.layout)
-    ring = gl.allocate_shared_memory(
-        dtype, [PLACES, 1, 1, BLOCK_M, BLOCK_D], q_desc.layout
-    )
-    rows = gl.allocate_shared_memory(
-        gl.float32, [4, 1, 1, 1, BLOCK_M], rows_desc.layout
-    )
-    DS: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, BLOCK_M], dtype)
-    ds = gl.allocate_shared_memory(dtype, [8 if LATE else 4, 64, BLOCK_M], DS)
-    bars = (
-        barriers(2, 1), barriers(PLACES, 1), barriers(PLACES, 2), barriers(4, 1),
-        barriers(4, 2), barriers(8 if LATE else 4, 1), barriers(1, 2).index(0),
-    )  # fmt: skip
-    at = (batch, kv_head, start_n, first, steps)
-    given = (dk_desc, dv_desc, dq_sum, scale, seq_q, seq_k, heads)
-    descs = (q_desc, do_desc, rows_desc, k_desc, v_desc)
+    ring = gl.allocate_shared_memory(dtype, [4, 1, 1, 64, BLOCK_D], k_desc.layout)
+    rows = gl.allocate_shared_memory(gl.float32, [4, 1, 1, 1, 64], LINE)
+    ds = gl.allocate_shared_memory(dtype, [4, 64, 64], DS)
     tiles = (k, v, ring, rows, ds)
+    kv_full, read, ds_full = (
+        barriers(1, 1).index(0),
+        barriers(1, 2).index(0),
+        barriers(4, 1),
+    )
+    full, empty, rows_full, rows_empty = (
+        barriers(4, 1),
+        barriers(4, 2),
+        barriers(4, 1),
+        barriers(4, 2),
+    )
+    bars = (kv_full, full, empty, rows_full, rows_empty, ds_full, read)
+    given = (dk_desc, dv_desc, dq_sum, scale, scale_log2, q_desc.shape[1], seq_q, seq_k)
+    descs = (q_desc, do_desc, rows_desc, k_desc, v_desc)
     gl.warp_specialize(
         [
-            (consume, (given, tiles, bars, at, 0, GROUP, CAUSAL, MASKED, ADD, AHEAD, LATE, SHARED)),
-            (consume, (given, tiles, bars, at, 1, GROUP, CAUSAL, MASKED, ADD, AHEAD, LATE, SHARED)),
-            (produce, (descs, (k, v, ring, rows), bars, at, GROUP)),
+            (consume, (given, tiles, bars, at, 0, GROUP, CAUSAL, MASKED)),
+            (consume, (given, tiles, bars, at, 1, GROUP, CAUSAL, MASKED)),
+            (produce, (descs, tiles, bars, at, GROUP)),
         ],
         worker_num_warps=[4, 1],
         worker_num_regs=[240, 24],
@@ -395,8 +232,7 @@ def backward_kernel(
 def attention_backward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor,
     lse: torch.Tensor, do: torch.Tensor, *, dlse: torch.Tensor | None = None,
-    causal: bool = False, scale: float | None = None, places: int = 4,
-    section: int = 1, block_m: int = 64, add: str = "flat", ahead: bool = False, late: bool = False, shared: bool = False,
+    causal: bool = False, scale: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """The gradients of softmax(q k^T * scale) v: dq not the same bits in every run.
 
@@ -420,51 +256,35 @@ def attention_backward(
     dq, dk, dv = (torch.empty_like(x) for x in (q, k, v))
     if not dq.numel() or not dk.numel():  # a descriptor cannot be of an empty tensor
         return dq.zero_(), dk.zero_(), dv.zero_()
-    lse, dlse = lse.contiguous(), None if dlse is None else dlse.contiguous()
     scale = head_dim**-0.5 if scale is None else scale
-    block_d = 64 if head_dim <= 64 else 128
-    tiles_m = triton.cdiv(seq_q, block_m)
-    dq_sum = torch.zeros(
-        (batch, heads, tiles_m * block_m, block_d), dtype=torch.float32, device=q.device
-    )
-    line = triton.cdiv(seq_q, 4) * 4
-    rows = torch.empty((batch, heads, 2, line), dtype=torch.float32, device=q.device)
-    descs = []
-    for x in (q, do, k, v, dk, dv):
-        block = [1, 1, block_m if len(descs) < 2 else 64, block_d]
-        layout = gl.NVMMASharedLayout.get_default_for(block, DTYPES[q.dtype])
-        descs.append(TensorDescriptor.from_tensor(x, block, layout))
-    rows_layout = gl.NVMMASharedLayout(
-        swizzle_byte_width=0, element_bitwidth=32, rank=4
-    )
-    rows_desc = TensorDescriptor.from_tensor(
-        rows[..., :seq_q], [1, 1, 1, block_m], rows_layout
-    )
+    dlse = None if dlse is None else dlse.contiguous()
+    block = [1, 1, 64, 64 if head_dim <= 64 else 128]
+    blocks, pairs = triton.cdiv(seq_q, 64), batch * heads
+    layout = gl.NVMMASharedLayout.get_default_for(block, DTYPES[q.dtype])
+    line = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=4)
+    # --8<-- [start:steps]
+    delta, rows = torch.empty_like(lse, memory_format=torch.contiguous_format), None
+    dq_sum = q.new_zeros((pairs * blocks * 64, block[3]), dtype=torch.float32)
     with torch.cuda.device_of(q):
-        rows_kernel[(triton.cdiv(seq_q, 64) * batch * heads,)](
-            o, do, lse, dlse, rows, o.stride()[:3], do.stride()[:3], heads, seq_q, line,
-            head_dim, block_d,
-        )  # fmt: skip
+        make = tensor_descriptor.TensorDescriptor.from_tensor
+        delta_kernel[(blocks * pairs,)](
+            make(o, block), make(do, block), dlse, delta, heads, seq_q, *block[2:]
+        )
+        # A row that saw nothing has lse = -inf. Its weights are 0: exp2(s - inf).
+        rows = lse.new_empty((batch, heads, 2, triton.cdiv(seq_q, 4) * 4))[..., :seq_q]
+        rows[:, :, 0] = torch.where(lse == -math.inf, math.inf, lse * math.log2(math.e))
+        rows[:, :, 1] = delta
         backward_kernel[(triton.cdiv(seq_k, 128) * batch * kv_heads,)](
-            *descs[:2], rows_desc, *descs[2:], dq_sum, scale, section, GROUP=heads // kv_heads, CAUSAL=causal,
-            MASKED=causal or seq_k % 128 > 0, PLACES=places,
-            ADD=add, AHEAD=ahead, LATE=late, SHARED=shared, num_warps=4,
+            *(TensorDescriptor.from_tensor(x, block, layout) for x in (q, do)),
+            TensorDescriptor.from_tensor(rows, [1, 1, 1, 64], line),
+            *(TensorDescriptor.from_tensor(x, block, layout) for x in (k, v, dk, dv)),
+            dq_sum, scale, scale * math.log2(math.e), GROUP=heads // kv_heads,
+            CAUSAL=causal, MASKED=causal or seq_k % 128 > 0, num_warps=4,
         )  # fmt: skip
-        if add == "flat":
-            convert_kernel[(tiles_m * batch * heads,)](
-                dq_sum,
-                dq,
-                dq.stride()[:3],
-                scale,
-                heads,
-                seq_q,
-                head_dim,
-                block_m,
-                block_d,
-                True,
-            )
-        else:
-            torch.mul(dq_sum[:, :, :seq_q, :head_dim], scale, out=dq)
+        order_kernel[(blocks * pairs,)](
+            dq_sum, make(dq, block), scale, heads, seq_q, block[3]
+        )
+    # --8<-- [end:steps]
     return dq, dk, dv
 
 
