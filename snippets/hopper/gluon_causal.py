@@ -210,7 +210,8 @@ if __name__ == "__main__":
         q, k, v = (torch.randn(2, 4, 200, 80, device="cuda").half() for _ in range(3))
         o, lse = attention(q, k, v, causal=True)
         sdpa = torch.nn.functional.scaled_dot_product_attention
-        error = (o - sdpa(q.double(), k.double(), v.double())).abs().max()
+        q, k, v = q.double(), k.double(), v.double()
+        error = (o - sdpa(q, k, v, is_causal=True)).abs().max()
         print(f"cuda: largest error {error:.1e}")
     else:
         print("no GPU here, and nothing else runs Gluon")
