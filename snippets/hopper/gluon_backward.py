@@ -4,7 +4,6 @@ import math
 
 import torch
 import triton
-import triton.language as tl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
@@ -15,21 +14,20 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma_wait,
 )
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
-from triton.tools import tensor_descriptor
 
-from snippets.backward.one_kernel import aligned, check, delta_kernel
-from snippets.hopper.gluon_flash import DTYPES, rows_of_warps
-from snippets.hopper.gluon_specialised import barriers, load
+from snippets.backward.one_kernel import aligned, check
+from snippets.hopper.gluon_flash import rows_of_warps
+from snippets.hopper.gluon_specialised import barriers, load, take
+from snippets.hopper.postprocess import postprocess
+from snippets.hopper.preprocess import preprocess
 
 
 # --8<-- [start:kernel]
 # --8<-- [start:produce]
 @gluon.jit
-def produce(descs, tiles, bars, at, GROUP: gl.constexpr):
+def produce(descs, k, v, kv_full, tiles, rows, at, GROUP: gl.constexpr):
     """The producer, one warp: K and V, then Q, dO, and lse and delta of their rows."""
     q_desc, do_desc, rows_desc, k_desc, v_desc = descs
-    k, v, ring, rows, _ds = tiles
-    kv_full, full, empty, rows_full, rows_empty, _ds_full, _read = bars
     batch, kv_head, start_n, first, steps = at
     mbarrier.expect(kv_full, 4 * k_desc.block_type.nbytes)
     for w in gl.static_range(2):
@@ -38,11 +36,10 @@ def produce(descs, tiles, bars, at, GROUP: gl.constexpr):
         tma.async_copy_global_to_shared(v_desc, keys, kv_full, v.index(w))
     for i in range(GROUP * steps):
         head, start_m = kv_head * GROUP + i // steps, first + i % steps * 64
-        lse2, delta = [batch, head, 0, start_m], [batch, head, 1, start_m]
-        load(q_desc, [batch, head, start_m, 0], ring, full, empty, 2 * i)
-        load(rows_desc, lse2, rows, rows_full, rows_empty, 2 * i)
-        load(do_desc, [batch, head, start_m, 0], ring, full, empty, 2 * i + 1)
-        load(rows_desc, delta, rows, rows_full, rows_empty, 2 * i + 1)
+        load(q_desc, [batch, head, start_m, 0], *tiles, 2 * i)
+        load(rows_desc, [batch, head, 0, start_m], *rows, 2 * i)  # lse
+        load(do_desc, [batch, head, start_m, 0], *tiles, 2 * i + 1)
+        load(rows_desc, [batch, head, 1, start_m], *rows, 2 * i + 1)  # delta
 
 
 # --8<-- [end:produce]
@@ -67,7 +64,7 @@ def mask(p, start_m, start_n, seq_q, seq_k, CAUSAL: gl.constexpr):
 # --8<-- [start:add]
 @gluon.jit
 def add(dq_sum, dq):
-    """Add a tile of dQ to memory that has its numbers in the order of the threads."""
+    """Add half of dQ's columns to memory that has them in the order of the threads."""
     HALF: gl.constexpr = dq.shape[1]
     LINES: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
     dq = dq.reshape([4, 2, 8, HALF // 16, 2, 4, 2]).permute((3, 1, 0, 2, 5, 4, 6))
@@ -75,33 +72,19 @@ def add(dq_sum, dq):
     gl.atomic_add(dq_sum + gl.arange(0, 64 * HALF, LINES), dq, sem="relaxed")
 
 
-@triton.jit
-def order_kernel(
-    dq_sum, dq_desc, scale, heads, seq_q: tl.int32, BLOCK_D: tl.constexpr
-):  # fmt: skip
-    """dQ of its sums: rows and columns again."""
-    blocks = tl.cdiv(seq_q, 64)
-    pair, block = tl.program_id(0) // blocks, tl.program_id(0) % blocks
-    dq_sum += tl.program_id(0).to(tl.int64) * 64 * BLOCK_D
-    dq = tl.load(dq_sum + tl.arange(0, 64 * BLOCK_D)) * scale
-    dq = dq.reshape(2, BLOCK_D // 32, 2, 4, 8, 4, 2, 2).permute(3, 2, 4, 0, 1, 6, 5, 7)
-    dq = dq.reshape(1, 1, 64, BLOCK_D).to(dq_desc.dtype)
-    dq_desc.store([pair // heads, pair % heads, block * 64, 0], dq)
-
-
 # --8<-- [end:add]
 # --8<-- [start:consume]
 @gluon.jit
 def consume(
-    given, tiles, bars, at, W: gl.constexpr, GROUP: gl.constexpr, CAUSAL: gl.constexpr,
-    MASKED: gl.constexpr,
+    given, shared, tiles, rows, at,
+    W: gl.constexpr, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr,
 ):  # fmt: skip
     """A consumer, four warps: dK and dV of 64 keys, dQ in half of its columns."""
     dk_desc, dv_desc, dq_sum, scale, scale_log2, heads, seq_q, seq_k = given
-    k_tiles, v_tiles, ring, rows, ds_tiles = tiles
-    kv_full, full, empty, rows_full, rows_empty, ds_full, read = bars
+    k_tiles, v_tiles, kv_full, ds_tiles, ds_full, read = shared
+    ring, full, empty = tiles
+    lines, lines_full, lines_empty = rows
     batch, kv_head, start_n, first, steps = at
-    PLACES: gl.constexpr = ring.shape[0]
     BLOCK_D: gl.constexpr = ring.shape[4]
     HALF: gl.constexpr = BLOCK_D // 2
     SCORES: gl.constexpr = rows_of_warps(64)
@@ -115,31 +98,27 @@ def consume(
     v = v_tiles.index(W).reshape([64, BLOCK_D])
     k_own = k.slice(W * HALF, HALF, dim=1)
     k_other = k_tiles.index(1 - W).reshape([64, BLOCK_D]).slice(W * HALF, HALF, dim=1)
-    keys, start_m, blocks = start_n + 64 * W, first, gl.cdiv(seq_q, 64)
-    dq_sum += (batch * heads + kv_head * GROUP).to(gl.int64) * blocks * 64 * BLOCK_D
+    keys, start_m, rows_of_head = start_n + 64 * W, first, gl.cdiv(seq_q, 64) * 64
+    dq_sum += (batch * heads + kv_head * GROUP).to(gl.int64) * rows_of_head * BLOCK_D
     mbarrier.wait(kv_full, 0)
 
     for i in range(GROUP * steps):
         n, m = 2 * i, 2 * i + 1
         # --8<-- [start:scores]
-        mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
-        q = ring.index(n % PLACES).reshape([64, BLOCK_D])
+        q = take(ring, full, n)
         s = warpgroup_mma(k, q.permute((1, 0)), no_s, use_acc=False, is_async=True)
-        mbarrier.wait(full.index(m % PLACES), m // PLACES & 1)
-        do = ring.index(m % PLACES).reshape([64, BLOCK_D])
+        do = take(ring, full, m)
         dp = warpgroup_mma(v, do.permute((1, 0)), no_s, use_acc=False, is_async=True)
-        mbarrier.wait(rows_full.index(n % 4), n // 4 & 1)
-        lse2 = rows.index(n % 4).reshape([1, 64]).load(SCORES)
-        mbarrier.arrive(rows_empty.index(n % 4))
+        lse2 = take(lines, lines_full, n).load(SCORES)
+        mbarrier.arrive(lines_empty.index(n % 4))
         s = warpgroup_mma_wait(1, deps=[s])
         p = gl.exp2(s * scale_log2 - lse2)
         if MASKED:
             p = mask(p, start_m, keys, seq_q, seq_k, CAUSAL)
-        mbarrier.wait(rows_full.index(m % 4), m // 4 & 1)
+        delta_line = take(lines, lines_full, m)
         dp, p = warpgroup_mma_wait(0, deps=[dp, p])  # p: else it is computed later
-        delta = rows.index(m % 4).reshape([1, 64]).load(SCORES)
-        mbarrier.arrive(rows_empty.index(m % 4))
-        ds = (p * (dp - delta)).to(q.dtype)
+        ds = (p * (dp - delta_line.load(SCORES))).to(q.dtype)
+        mbarrier.arrive(lines_empty.index(m % 4))
         # --8<-- [end:scores]
         # --8<-- [start:products]
         p = gl.convert_layout(p.to(q.dtype), LEFT)
@@ -155,15 +134,15 @@ def consume(
         dq = warpgroup_mma(ds_other, k_other, dq, is_async=True)
         dk = warpgroup_mma(gl.convert_layout(ds, LEFT), q, dk, is_async=True)
         dq, dv = warpgroup_mma_wait(1, deps=[dq, dv])
-        mbarrier.arrive(empty.index(m % PLACES))
+        mbarrier.arrive(empty.index(m % 4))
         add(dq_sum + start_m.to(gl.int64) * BLOCK_D + W * 64 * HALF, dq)
         dk = warpgroup_mma_wait(0, deps=[dk])
-        mbarrier.arrive(empty.index(n % PLACES))
+        mbarrier.arrive(empty.index(n % 4))
         # --8<-- [end:products]
         start_m += 64
         if start_m >= seq_q:  # the next head
             start_m = first
-            dq_sum += blocks.to(gl.int64) * 64 * BLOCK_D
+            dq_sum += rows_of_head.to(gl.int64) * BLOCK_D
 
     # --8<-- [start:finish]
     mbarrier.arrive(read)
@@ -184,43 +163,38 @@ def backward_kernel(
     q_desc, do_desc, rows_desc, k_desc, v_desc, dk_desc, dv_desc, dq_sum, scale,
     scale_log2, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr,
 ):  # fmt: skip
+    # --8<-- [start:where]
     seq_q, seq_k = q_desc.shape[2], k_desc.shape[2]
-    blocks = gl.cdiv(seq_k, 128)  # the first have most queries
-    batch = gl.program_id(0) // blocks // k_desc.shape[1]
-    kv_head = gl.program_id(0) // blocks % k_desc.shape[1]
-    start_n = gl.program_id(0) % blocks * 128
+    blocks, pairs = gl.cdiv(seq_k, 128), k_desc.shape[0] * k_desc.shape[1]
+    # Four heads take turns, so that fewer programs at a time add to the same rows.
+    four = gl.program_id(0) // (4 * blocks) * 4
+    turns, turn = gl.minimum(4, pairs - four), gl.program_id(0) - four * blocks
+    pair, start_n = four + turn % turns, turn // turns * 128
+    batch, kv_head = pair // k_desc.shape[1], pair % k_desc.shape[1]
     first = gl.maximum(start_n + seq_q - seq_k, 0) // 64 * 64 if CAUSAL else 0
     at = (batch, kv_head, start_n, first, gl.cdiv(seq_q - first, 64))
-
+    # --8<-- [end:where]
+    # --8<-- [start:memory]
     dtype: gl.constexpr = q_desc.dtype
     BLOCK_D: gl.constexpr = q_desc.block_type.shape[3]
-    LINE: gl.constexpr = rows_desc.layout
     DS: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, 64], dtype)
     k = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], k_desc.layout)
     v = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], k_desc.layout)
     ring = gl.allocate_shared_memory(dtype, [4, 1, 1, 64, BLOCK_D], k_desc.layout)
-    rows = gl.allocate_shared_memory(gl.float32, [4, 1, 1, 1, 64], LINE)
+    rows = gl.allocate_shared_memory(gl.float32, [4, 1, 1, 1, 64], rows_desc.layout)
     ds = gl.allocate_shared_memory(dtype, [4, 64, 64], DS)
-    tiles = (k, v, ring, rows, ds)
-    kv_full, read, ds_full = (
-        barriers(1, 1).index(0),
-        barriers(1, 2).index(0),
-        barriers(4, 1),
-    )
-    full, empty, rows_full, rows_empty = (
-        barriers(4, 1),
-        barriers(4, 2),
-        barriers(4, 1),
-        barriers(4, 2),
-    )
-    bars = (kv_full, full, empty, rows_full, rows_empty, ds_full, read)
+    tiles = (ring, barriers(4, 1), barriers(4, 2))  # with what is full, and empty
+    rows = (rows, barriers(4, 1), barriers(4, 2))
+    kv_full, ds_full, read = barriers(1, 1), barriers(4, 1), barriers(1, 2)
+    # --8<-- [end:memory]
     given = (dk_desc, dv_desc, dq_sum, scale, scale_log2, q_desc.shape[1], seq_q, seq_k)
+    shared = (k, v, kv_full.index(0), ds, ds_full, read.index(0))
     descs = (q_desc, do_desc, rows_desc, k_desc, v_desc)
     gl.warp_specialize(
         [
-            (consume, (given, tiles, bars, at, 0, GROUP, CAUSAL, MASKED)),
-            (consume, (given, tiles, bars, at, 1, GROUP, CAUSAL, MASKED)),
-            (produce, (descs, tiles, bars, at, GROUP)),
+            (consume, (given, shared, tiles, rows, at, 0, GROUP, CAUSAL, MASKED)),
+            (consume, (given, shared, tiles, rows, at, 1, GROUP, CAUSAL, MASKED)),
+            (produce, (descs, k, v, kv_full.index(0), tiles, rows, at, GROUP)),
         ],
         worker_num_warps=[4, 1],
         worker_num_regs=[240, 24],
@@ -251,41 +225,30 @@ def attention_backward(
     check(q, k, v, o, lse, do, dlse)
     if q.shape[3] > 128:
         raise ValueError(f"q has head_dim {q.shape[3]}; it must be 8, 16, ..., or 128")
-    q, k, v, o, do = (aligned(x) for x in (q, k, v, o, do))
+    q, k, v, do = (aligned(x) for x in (q, k, v, do))
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
-    dq, dk, dv = (torch.empty_like(x) for x in (q, k, v))
-    if not dq.numel() or not dk.numel():  # a descriptor cannot be of an empty tensor
-        return dq.zero_(), dk.zero_(), dv.zero_()
+    dk, dv = torch.empty_like(k), torch.empty_like(v)
+    if not q.numel() or not k.numel():  # a descriptor cannot be of an empty tensor
+        return torch.zeros_like(q), dk.zero_(), dv.zero_()
     scale = head_dim**-0.5 if scale is None else scale
-    dlse = None if dlse is None else dlse.contiguous()
     block = [1, 1, 64, 64 if head_dim <= 64 else 128]
-    blocks, pairs = triton.cdiv(seq_q, 64), batch * heads
-    layout = gl.NVMMASharedLayout.get_default_for(block, DTYPES[q.dtype])
+    layout = gl.NVMMASharedLayout.get_default_for(block, gl.float16)  # 16 bits
     line = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=4)
+    make = TensorDescriptor.from_tensor
     # --8<-- [start:steps]
-    delta, rows = torch.empty_like(lse, memory_format=torch.contiguous_format), None
-    dq_sum = q.new_zeros((pairs * blocks * 64, block[3]), dtype=torch.float32)
+    sizes = batch, heads, triton.cdiv(seq_q, 64), 64 * block[3]
+    dq_sum = torch.zeros(sizes, dtype=torch.float32, device=q.device)
+    rows = preprocess(o, do, lse, dlse=dlse)
     with torch.cuda.device_of(q):
-        make = tensor_descriptor.TensorDescriptor.from_tensor
-        delta_kernel[(blocks * pairs,)](
-            make(o, block), make(do, block), dlse, delta, heads, seq_q, *block[2:]
-        )
-        # A row that saw nothing has lse = -inf. Its weights are 0: exp2(s - inf).
-        rows = lse.new_empty((batch, heads, 2, triton.cdiv(seq_q, 4) * 4))[..., :seq_q]
-        rows[:, :, 0] = torch.where(lse == -math.inf, math.inf, lse * math.log2(math.e))
-        rows[:, :, 1] = delta
         backward_kernel[(triton.cdiv(seq_k, 128) * batch * kv_heads,)](
-            *(TensorDescriptor.from_tensor(x, block, layout) for x in (q, do)),
-            TensorDescriptor.from_tensor(rows, [1, 1, 1, 64], line),
-            *(TensorDescriptor.from_tensor(x, block, layout) for x in (k, v, dk, dv)),
-            dq_sum, scale, scale * math.log2(math.e), GROUP=heads // kv_heads,
-            CAUSAL=causal, MASKED=causal or seq_k % 128 > 0, num_warps=4,
+            make(q, block, layout), make(do, block, layout),
+            make(rows, [1, 1, 1, 64], line),
+            *(make(x, block, layout) for x in (k, v, dk, dv)), dq_sum, scale,
+            scale * math.log2(math.e), GROUP=heads // kv_heads, CAUSAL=causal,
+            MASKED=causal or seq_k % 128 > 0, num_warps=4,
         )  # fmt: skip
-        order_kernel[(blocks * pairs,)](
-            dq_sum, make(dq, block), scale, heads, seq_q, block[3]
-        )
+    return postprocess(dq_sum, q, scale=scale), dk, dv
     # --8<-- [end:steps]
-    return dq, dk, dv
 
 
 # --8<-- [end:launch]

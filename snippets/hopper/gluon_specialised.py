@@ -10,13 +10,7 @@ from triton.experimental.gluon.language.nvidia.hopper import (
     warpgroup_mma,
 )
 
-from snippets.hopper.gluon_flash import (
-    describe,
-    finish,
-    prepare,
-    rows_of_warps,
-    softmax,
-)
+from snippets.hopper.gluon_flash import finish, mask, prepare, rows_of_warps, softmax
 
 
 # --8<-- [start:kernel]
@@ -36,14 +30,14 @@ def load(desc, at, ring, full, empty, n):
 def produce(descs, q, q_full, ring, bars, at):
     """The producer, one warp: it asks for tiles, and does nothing else."""
     q_desc, k_desc, v_desc = descs
-    batch, head, start_m = at
+    batch, head, start_m, tiles = at
     full, empty = bars
-    for w in gl.static_range(2):
+    CONSUMERS: gl.constexpr = q.shape[0]
+    for w in gl.static_range(CONSUMERS):
         rows = [batch, head, start_m + 64 * w, 0]
         mbarrier.expect(q_full.index(w), q_desc.block_type.nbytes)
         tma.async_copy_global_to_shared(q_desc, rows, q_full.index(w), q.index(w))
     kv_head = head // (q_desc.shape[1] // k_desc.shape[1])
-    tiles = gl.cdiv(k_desc.shape[2], k_desc.block_type.shape[2])
     for i in range(tiles):  # the last tile first: it alone reaches beyond the keys
         rows = [batch, kv_head, (tiles - 1 - i) * k_desc.block_type.shape[2], 0]
         load(k_desc, rows, ring, full, empty, 2 * i)
@@ -53,35 +47,35 @@ def produce(descs, q, q_full, ring, bars, at):
 # --8<-- [end:produce]
 # --8<-- [start:attend]
 @gluon.jit
+def take(ring, full, n):
+    """The n-th tile, as soon as it is there."""
+    PLACES: gl.constexpr = ring.shape[0]
+    # --8<-- [line:full]
+    mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
+    return ring.index(n % PLACES).reshape([ring.shape[3], ring.shape[4]])
+
+
+@gluon.jit
 def attend(
     m_i, l_i, acc, q, ring, full, empty, scale_log2, seq_k, first, last,
     SCORES: gl.constexpr, SUMS: gl.constexpr, LAST_KEYS: gl.constexpr,
 ):  # fmt: skip
     PLACES: gl.constexpr = ring.shape[0]
     BLOCK_N: gl.constexpr = ring.shape[3]
-    BLOCK_D: gl.constexpr = ring.shape[4]
+    no_scores = gl.zeros([64, BLOCK_N], gl.float32, SCORES)
     for i in range(first, last):
-        n = 2 * i
-        # --8<-- [line:full]
-        mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
-        k = ring.index(n % PLACES).reshape([BLOCK_N, BLOCK_D])
-        no_scores = gl.zeros([64, BLOCK_N], gl.float32, SCORES)
+        k = take(ring, full, 2 * i)
         s = warpgroup_mma(q, k.permute((1, 0)), no_scores, use_acc=False)
         # --8<-- [line:arrive]
-        mbarrier.arrive(empty.index(n % PLACES))
+        mbarrier.arrive(empty.index(2 * i % PLACES))
         if LAST_KEYS:
-            offs_n = gl.arange(0, BLOCK_N, gl.SliceLayout(0, SCORES))
-            offs_n += (seq_k - 1) // BLOCK_N * BLOCK_N
-            s = gl.where(offs_n[None, :] < seq_k, s, float("-inf"))
-
+            s = mask(s, (seq_k - 1) // BLOCK_N * BLOCK_N, seq_k)
         p, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
         acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, SUMS))[:, None]
         p = gl.convert_layout(p.to(q.dtype), gl.DotOperandLayout(0, SUMS, k_width=2))
-        n += 1
-        mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
-        v = ring.index(n % PLACES).reshape([BLOCK_N, BLOCK_D])
+        v = take(ring, full, 2 * i + 1)
         acc = warpgroup_mma(p, v, acc)
-        mbarrier.arrive(empty.index(n % PLACES))
+        mbarrier.arrive(empty.index((2 * i + 1) % PLACES))
     return m_i, l_i, acc
 
 
@@ -91,11 +85,10 @@ def attend(
 def consume(given, q_tile, q_full, bars, at):
     """A consumer, four warps: 64 rows of the output, from tiles that others load."""
     o_desc, lse_ptr, ring, scale_log2, seq_k = given
-    batch, head, start_m = at
+    batch, head, start_m, tiles = at
     full, empty = bars
-    BLOCK_N: gl.constexpr = ring.shape[3]
     BLOCK_D: gl.constexpr = ring.shape[4]
-    SCORES: gl.constexpr = rows_of_warps(BLOCK_N)
+    SCORES: gl.constexpr = rows_of_warps(ring.shape[3])
     SUMS: gl.constexpr = rows_of_warps(BLOCK_D)
     m_i = gl.full([64], float("-inf"), gl.float32, gl.SliceLayout(1, SCORES))
     l_i = gl.zeros([64], gl.float32, gl.SliceLayout(1, SCORES))
@@ -107,8 +100,8 @@ def consume(given, q_tile, q_full, bars, at):
         SCORES, SUMS, True,
     )  # fmt: skip
     m_i, l_i, acc = attend(
-        m_i, l_i, acc, q, ring, full, empty, scale_log2, seq_k, 1,
-        gl.cdiv(seq_k, BLOCK_N), SCORES, SUMS, False,
+        m_i, l_i, acc, q, ring, full, empty, scale_log2, seq_k, 1, tiles,
+        SCORES, SUMS, False,
     )  # fmt: skip
     finish(m_i, l_i, acc, q_tile, o_desc, lse_ptr, batch, head, start_m)
 
@@ -132,6 +125,7 @@ def attention_kernel(
     batch = gl.program_id(0) // blocks // q_desc.shape[1]
     head = gl.program_id(0) // blocks % q_desc.shape[1]
     start_m = gl.program_id(0) % blocks * 128
+    tiles = gl.cdiv(k_desc.shape[2], k_desc.block_type.shape[2])
     # --8<-- [end:where]
     # --8<-- [start:memory]
     BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
@@ -145,8 +139,8 @@ def attention_kernel(
     # --8<-- [start:partitions]
     descs, bars = (q_desc, k_desc, v_desc), (full, empty)
     given = (o_desc, lse_ptr, ring, scale_log2, k_desc.shape[2])
-    at = (batch, head, start_m)
-    two = (batch, head, start_m + 64)
+    at = (batch, head, start_m, tiles)
+    two = (batch, head, start_m + 64, tiles)
     # The launch's own 4 warps are a consumer; 4 more warps and a single one join it.
     gl.warp_specialize(
         [
@@ -170,30 +164,26 @@ def attention(
 
     Args:
         q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
-            head_dim a multiple of 8 up to 256, the last stride 1, the other strides and
-            the address multiples of 16 bytes.
+            head_dim 8, 16, ... 256; last stride 1, others and address 16 bytes apart.
         k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
             query head h reads head h // (heads // kv_heads).
         causal: False; gluon_causal.py takes True.
         scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
         block_n: keys of a tile: 16, 32, 64 or 128; 64 at most if head_dim > 128.
 
-    Returns:
-        o: as q, in its layout. lse: [batch, heads, seq_q], float32, natural logarithm.
-        A row without keys, or with all scores -inf, has o = 0 and lse = -inf.
-
+    Returns o, as q and in its layout, and lse: [batch, heads, seq_q], float32, natural
+        logarithm. Rows without keys, or with all scores -inf, have o = 0, lse = -inf.
     Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Shah et al., "FlashAttention-3", 2024, section 3.1.
     """
     if causal:
         raise ValueError("causal is True; it must be False: see gluon_causal.py")
-    o, lse, scale_log2 = prepare(q, k, v, scale)
-    if o.numel() and k.numel():
-        block_n = min(block_n, 64 if q.shape[3] > 128 else 128)  # as much as fits
+    o, lse, scale_log2, descs = prepare(q, k, v, scale, block_n)
+    if descs:
         programs = triton.cdiv(q.shape[2], 128) * q.shape[0] * q.shape[1]
         with torch.cuda.device_of(q):
             attention_kernel[(programs,)](
-                *describe(q, k, v, o, block_n), lse, scale_log2, PLACES=4, num_warps=4
+                *descs, lse, scale_log2, PLACES=4, num_warps=4
             )
     return o, lse
 
