@@ -6,102 +6,56 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
     mbarrier,
-    tma,
     warpgroup_mma,
     warpgroup_mma_wait,
 )
 
-from snippets.hopper.gluon_flash import (
-    describe,
-    finish,
-    prepare,
-    rows_of_warps,
-    softmax,
-)
-from snippets.hopper.gluon_specialised import barriers, load
+from snippets.hopper.gluon_flash import finish, mask, prepare, rows_of_warps, softmax
+from snippets.hopper.gluon_specialised import barriers, produce, take
 
 
 # --8<-- [start:kernel]
-# --8<-- [start:produce]
-@gluon.jit
-def produce(descs, q, ring, bars, at):
-    """The producer, one warp: it asks for tiles, and does nothing else."""
-    q_desc, k_desc, v_desc = descs
-    batch, head, start_m, tiles = at
-    q_full, full, empty, _ = bars
-    CONSUMERS: gl.constexpr = q.shape[0]
-    for w in gl.static_range(CONSUMERS):
-        rows = [batch, head, start_m + 64 * w, 0]
-        mbarrier.expect(q_full.index(w), q_desc.block_type.nbytes)
-        tma.async_copy_global_to_shared(q_desc, rows, q_full.index(w), q.index(w))
-    kv_head = head // (q_desc.shape[1] // k_desc.shape[1])
-    for i in range(tiles):  # backwards: the tiles that a mask cuts come first
-        rows = [batch, kv_head, (tiles - 1 - i) * k_desc.block_type.shape[2], 0]
-        load(k_desc, rows, ring, full, empty, 2 * i)
-        load(v_desc, rows, ring, full, empty, 2 * i + 1)
-
-
-# --8<-- [end:produce]
-# --8<-- [start:mask]
-@gluon.jit
-def mask(s, start_n, offs_m, seq_q, seq_k, CAUSAL: gl.constexpr):
-    """-inf for keys that a query does not see."""
-    BLOCK_N: gl.constexpr = s.shape[1]
-    offs_n = start_n + gl.arange(0, BLOCK_N, gl.SliceLayout(0, s.type.layout))
-    seen = offs_n[None, :] < seq_k
-    if CAUSAL:
-        seen &= offs_n[None, :] <= offs_m[:, None] + seq_k - seq_q
-    return gl.where(seen, s, float("-inf"))
-
-
-# --8<-- [end:mask]
 # --8<-- [start:attend]
 @gluon.jit
 def attend(
-    m_i, l_i, acc, p, q, ring, bars, scale_log2, offs_m, seq_q, seq_k, tiles,
-    first, last, SCORES: gl.constexpr, SUMS: gl.constexpr, W: gl.constexpr,
-    ON_BAND: gl.constexpr,
+    m_i, l_i, acc, p, q, ring, bars, scale_log2, ends, first, last, end,
+    SCORES: gl.constexpr, SUMS: gl.constexpr, W: gl.constexpr, ON_BAND: gl.constexpr,
 ):  # fmt: skip
     """Score tiles first to last - 1 of the walk, and sum the one before each."""
-    _, full, empty, go = bars
+    full, empty, go = bars
     PLACES: gl.constexpr = ring.shape[0]
     BLOCK_N: gl.constexpr = ring.shape[3]
-    BLOCK_D: gl.constexpr = ring.shape[4]
     no_scores = gl.zeros([64, BLOCK_N], gl.float32, SCORES)
     for i in range(first, last):
-        n = 2 * i
-        mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
+        k = take(ring, full, 2 * i)
         # --8<-- [line:turn]
-        mbarrier.wait(go.index(W), (i - 1) & 1)
-        k = ring.index(n % PLACES).reshape([BLOCK_N, BLOCK_D])
+        mbarrier.wait(go.index(W), i & 1)
         s = warpgroup_mma(q, k.permute((1, 0)), no_scores, use_acc=False, is_async=True)
-        mbarrier.wait(full.index((n - 1) % PLACES), (n - 1) // PLACES & 1)
-        v = ring.index((n - 1) % PLACES).reshape([BLOCK_N, BLOCK_D])
-        acc = warpgroup_mma(p, v, acc, is_async=True)
+        acc = warpgroup_mma(p, take(ring, full, 2 * i - 1), acc, is_async=True)
         # --8<-- [line:next]
         mbarrier.arrive(go.index((W + 1) % go.shape[0]))
         s = warpgroup_mma_wait(1, deps=[s])
         if ON_BAND:
-            start_n = (tiles - 1 - i) * BLOCK_N
-            s = mask(s, start_n, offs_m, seq_q, seq_k, True)
+            s = mask(s, (end - 1 - i) * BLOCK_N, ends)
         p, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
         p = gl.convert_layout(p.to(q.dtype), gl.DotOperandLayout(0, SUMS, k_width=2))
         # p is handed through the wait: so its numbers stay packed between the loops.
         acc, p = warpgroup_mma_wait(0, deps=[acc, p])
-        mbarrier.arrive(empty.index(n % PLACES))
-        mbarrier.arrive(empty.index((n - 1) % PLACES))
+        mbarrier.arrive(empty.index(2 * i % PLACES))
+        mbarrier.arrive(empty.index((2 * i - 1) % PLACES))
         acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, SUMS))[:, None]
     return m_i, l_i, acc, p
 
 
 # --8<-- [end:attend]
-# --8<-- [start:consume]
+# --8<-- [start:walk]
 @gluon.jit
-def consume(given, at, bars, W: gl.constexpr, CAUSAL: gl.constexpr):
-    """A consumer, four warps: 64 rows of the output."""
-    o_desc, lse_ptr, q_all, ring, scale_log2, seq_k = given
-    batch, head, block, tiles = at
-    q_full, full, empty, _go = bars
+def walk(
+    q_tile, ring, bars, scale_log2, block, first, tiles, seq_q, seq_k,
+    W: gl.constexpr, CAUSAL: gl.constexpr,
+):  # fmt: skip
+    """The sums of 64 rows over the tiles of their block, the first being `first`."""
+    full, empty, go = bars
     PLACES: gl.constexpr = ring.shape[0]
     BLOCK_N: gl.constexpr = ring.shape[3]
     BLOCK_D: gl.constexpr = ring.shape[4]
@@ -110,39 +64,53 @@ def consume(given, at, bars, W: gl.constexpr, CAUSAL: gl.constexpr):
     m_i = gl.full([64], float("-inf"), gl.float32, gl.SliceLayout(1, SCORES))
     l_i = gl.zeros([64], gl.float32, gl.SliceLayout(1, SCORES))
     acc = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
-    seq_q, start_m = o_desc.shape[2], block + 64 * W
-    mbarrier.wait(q_full.index(W), 0)
+    q, end, band, ends = q_tile.reshape([64, BLOCK_D]), first + tiles, 1, seq_k
+    # --8<-- [start:band]
+    if CAUSAL:  # tiles that end beyond the first query's keys are masked
+        offs_m = block + 64 * W + gl.arange(0, 64, gl.SliceLayout(1, SCORES))
+        ends = gl.minimum(offs_m + 1 + seq_k - seq_q, seq_k)[:, None]
+        whole = gl.minimum(gl.maximum(block + 1 + seq_k - seq_q, 0), seq_k)
+        band = gl.maximum(tiles - whole // BLOCK_N, 1)
+    # --8<-- [end:band]
     if tiles > 0:
-        q = q_all.index(W).reshape([64, BLOCK_D])
-        offs_m = start_m + gl.arange(0, 64, gl.SliceLayout(1, SCORES))
-        mbarrier.wait(full.index(0), 0)
-        k = ring.index(0).reshape([BLOCK_N, BLOCK_D])
+        k = take(ring, full, 2 * first)
+        mbarrier.wait(go.index(W), first & 1)
         no_scores = gl.zeros([64, BLOCK_N], gl.float32, SCORES)
-        s = warpgroup_mma(q, k.permute((1, 0)), no_scores, use_acc=False)
-        mbarrier.arrive(empty.index(0))
-        s = mask(s, (tiles - 1) * BLOCK_N, offs_m, seq_q, seq_k, CAUSAL)
+        s = warpgroup_mma(q, k.permute((1, 0)), no_scores, use_acc=False, is_async=True)
+        mbarrier.arrive(go.index((W + 1) % go.shape[0]))
+        s = warpgroup_mma_wait(0, deps=[s])
+        mbarrier.arrive(empty.index(2 * first % PLACES))
+        s = mask(s, (tiles - 1) * BLOCK_N, ends)
         p, m_i, l_i, _alpha = softmax(s, m_i, l_i, scale_log2)
         p = gl.convert_layout(p.to(q.dtype), gl.DotOperandLayout(0, SUMS, k_width=2))
-        band = 1
-        if CAUSAL:  # tiles that end beyond the first query's keys are masked
-            whole = gl.minimum(gl.maximum(block + 1 + seq_k - seq_q, 0), seq_k)
-            band = gl.maximum(tiles - whole // BLOCK_N, 1)
+        if CAUSAL:
             m_i, l_i, acc, p = attend(
-                m_i, l_i, acc, p, q, ring, bars, scale_log2, offs_m, seq_q, seq_k,
-                tiles, 1, band, SCORES, SUMS, W, True,
+                m_i, l_i, acc, p, q, ring, bars, scale_log2, ends,
+                first + 1, first + band, end, SCORES, SUMS, W, True,
             )  # fmt: skip
         m_i, l_i, acc, p = attend(
-            m_i, l_i, acc, p, q, ring, bars, scale_log2, offs_m, seq_q, seq_k, tiles,
-            band, tiles, SCORES, SUMS, W, False,
+            m_i, l_i, acc, p, q, ring, bars, scale_log2, ends,
+            first + band, end, end, SCORES, SUMS, W, False,
         )  # fmt: skip
-        n = 2 * tiles - 1
-        mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
-        v = ring.index(n % PLACES).reshape([BLOCK_N, BLOCK_D])
-        acc = warpgroup_mma(p, v, acc)
-    finish(m_i, l_i, acc, q_all.index(W), o_desc, lse_ptr, batch, head, start_m)
+        acc = warpgroup_mma(p, take(ring, full, 2 * end - 1), acc)
+        mbarrier.arrive(empty.index((2 * end - 1) % PLACES))
+    return m_i, l_i, acc
 
 
-# --8<-- [end:consume]
+# --8<-- [end:walk]
+@gluon.jit
+def consume(given, at, q, q_full, ring, bars, W: gl.constexpr, CAUSAL: gl.constexpr):
+    """A consumer, four warps: 64 rows of the output."""
+    o_desc, lse_ptr, scale_log2, seq_k = given
+    batch, head, block, tiles = at
+    mbarrier.wait(q_full.index(W), 0)
+    m_i, l_i, acc = walk(
+        q.index(W), ring, bars, scale_log2, block, 0, tiles, o_desc.shape[2], seq_k,
+        W, CAUSAL,
+    )  # fmt: skip
+    finish(m_i, l_i, acc, q.index(W), o_desc, lse_ptr, batch, head, block + 64 * W)
+
+
 @gluon.jit
 def attention_kernel(
     q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2, PLACES: gl.constexpr,
@@ -161,7 +129,7 @@ def attention_kernel(
         block = gl.program_id(0) % blocks * 64 * CONSUMERS
         last = seq_k
     tiles = gl.cdiv(last, k_desc.block_type.shape[2])
-    batch, head = pair // q_desc.shape[1], pair % q_desc.shape[1]
+    at = (pair // q_desc.shape[1], pair % q_desc.shape[1], block, tiles)
     # --8<-- [end:where]
     # --8<-- [start:memory]
     BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
@@ -175,16 +143,14 @@ def attention_kernel(
     mbarrier.arrive(go.index(0))  # the first consumer's turn
     # --8<-- [end:memory]
     # --8<-- [start:partitions]
-    bars = (q_full, full, empty, go)
-    at = (batch, head, block, tiles)
-    given = (o_desc, lse_ptr, q, ring, scale_log2, seq_k)
-    descs = (q_desc, k_desc, v_desc)
+    bars, descs = (full, empty, go), (q_desc, k_desc, v_desc)
+    given = (o_desc, lse_ptr, scale_log2, seq_k)
     if CONSUMERS == 2:
         gl.warp_specialize(
             [
-                (consume, (given, at, bars, 0, CAUSAL)),
-                (consume, (given, at, bars, 1, CAUSAL)),
-                (produce, (descs, q, ring, bars, at)),
+                (consume, (given, at, q, q_full, ring, bars, 0, CAUSAL)),
+                (consume, (given, at, q, q_full, ring, bars, 1, CAUSAL)),
+                (produce, (descs, q, q_full, ring, (full, empty), at)),
             ],
             worker_num_warps=[4, 1],
             worker_num_regs=[240, 24],
@@ -192,10 +158,10 @@ def attention_kernel(
     else:
         gl.warp_specialize(
             [
-                (consume, (given, at, bars, 0, CAUSAL)),
-                (consume, (given, at, bars, 1, CAUSAL)),
-                (consume, (given, at, bars, 2, CAUSAL)),
-                (produce, (descs, q, ring, bars, at)),
+                (consume, (given, at, q, q_full, ring, bars, 0, CAUSAL)),
+                (consume, (given, at, q, q_full, ring, bars, 1, CAUSAL)),
+                (consume, (given, at, q, q_full, ring, bars, 2, CAUSAL)),
+                (produce, (descs, q, q_full, ring, (full, empty), at)),
             ],
             worker_num_warps=[4, 4, 1],
             worker_num_regs=[160, 160, 24],
@@ -213,30 +179,26 @@ def attention(
 
     Args:
         q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
-            head_dim a multiple of 8 up to 256, the last stride 1, the other strides and
-            the address multiples of 16 bytes.
+            head_dim 8, ... 256; last stride 1, others and address multiples of 16 bytes.
         k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
             query head h reads head h // (heads // kv_heads).
         scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
         causal: query i sees key j only if j <= i + seq_k - seq_q.
         block_n: keys of a tile: 16, 32, 64 or 128; 64 at most if head_dim > 128.
 
-    Returns:
-        o: as q, in its layout. lse: [batch, heads, seq_q], float32, natural logarithm.
-        A row without keys, or with all scores -inf, has o = 0 and lse = -inf.
-
+    Returns o, as q and in its layout, and lse: [batch, heads, seq_q], float32, natural
+        logarithm. Rows without keys, or with all scores -inf, have o = 0, lse = -inf.
     Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Shah et al., "FlashAttention-3", 2024, algorithm 2.
     """
-    o, lse, scale_log2 = prepare(q, k, v, scale)
-    if o.numel() and k.numel():
+    o, lse, scale_log2, descs = prepare(q, k, v, scale, block_n)
+    if descs:
         consumers = 3 if q.shape[3] <= 64 else 2
-        block_n = min(block_n, 64 if q.shape[3] > 128 else 128)  # as much as fits
         programs = triton.cdiv(q.shape[2], 64 * consumers) * q.shape[0] * q.shape[1]
         with torch.cuda.device_of(q):
             attention_kernel[(programs,)](
-                *describe(q, k, v, o, block_n), lse, scale_log2, PLACES=4,
-                CONSUMERS=consumers, CAUSAL=causal, num_warps=4,
+                *descs, lse, scale_log2, PLACES=4, CONSUMERS=consumers, CAUSAL=causal,
+                num_warps=4,
             )  # fmt: skip
     return o, lse
 

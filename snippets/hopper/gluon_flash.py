@@ -50,8 +50,7 @@ def softmax(s, m_i, l_i, scale_log2):
 @gluon.jit
 def finish(m_i, l_i, acc, q_tile, o_desc, lse_ptr, batch, head, start_m):
     """Divide and store. Q is no longer needed: its memory takes the output to TMA."""
-    # A row that saw nothing has l_i = 0 and acc = 0: its output is 0.
-    l_safe = gl.where(l_i == 0.0, 1.0, l_i)
+    l_safe = gl.where(l_i == 0.0, 1.0, l_i)  # where no key was seen, acc is 0, too
     o = acc / gl.convert_layout(l_safe, gl.SliceLayout(1, acc.type.layout))[:, None]
     q_tile.reshape(acc.shape).store(o.to(o_desc.dtype))
     # What threads have written is shown to the TMA unit.
@@ -137,9 +136,8 @@ def check(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         if got != right:
             raise ValueError(f"{name} is {got}; it must be {right}")
         if not 1 <= x.shape[3] <= 256 or x.shape[3] % 8:
-            raise ValueError(
-                f"{name} has head_dim {x.shape[3]}; it must be 8, 16 .. 256"
-            )
+            right = "8, 16, ... or 256"
+            raise ValueError(f"{name} has head_dim {x.shape[3]}; it must be {right}")
         if torch.is_grad_enabled() and x.requires_grad:
             raise ValueError(f"{name} requires a gradient; detach it or use no_grad")
         if x.stride(3) != 1 or any(n % 8 for n in x.stride()[:3]) or x.data_ptr() % 16:
@@ -186,7 +184,7 @@ def attention(
 
     Args:
         q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
-            head_dim 8, 16, ... 256; last stride 1, others and address 16 bytes apart.
+            head_dim 8, ... 256; last stride 1, others and address multiples of 16 bytes.
         k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
             query head h reads head h // (heads // kv_heads).
         causal: False; gluon_causal.py takes True.

@@ -6,48 +6,21 @@ from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import (
     mbarrier,
-    tma,
     warpgroup_mma,
     warpgroup_mma_wait,
 )
 
-from snippets.hopper.gluon_flash import (
-    describe,
-    finish,
-    prepare,
-    rows_of_warps,
-    softmax,
-)
-from snippets.hopper.gluon_specialised import barriers, load
+from snippets.hopper.gluon_flash import finish, mask, prepare, rows_of_warps, softmax
+from snippets.hopper.gluon_specialised import barriers, produce, take
 
 
 # --8<-- [start:kernel]
-# --8<-- [start:produce]
-@gluon.jit
-def produce(descs, q, q_full, ring, bars, at):
-    """The producer, one warp: it asks for tiles, and does nothing else."""
-    q_desc, k_desc, v_desc = descs
-    batch, head, start_m = at
-    full, empty = bars
-    for w in gl.static_range(2):
-        rows = [batch, head, start_m + 64 * w, 0]
-        mbarrier.expect(q_full.index(w), q_desc.block_type.nbytes)
-        tma.async_copy_global_to_shared(q_desc, rows, q_full.index(w), q.index(w))
-    kv_head = head // (q_desc.shape[1] // k_desc.shape[1])
-    tiles = gl.cdiv(k_desc.shape[2], k_desc.block_type.shape[2])
-    for i in range(tiles):  # the last tile first: it alone reaches beyond the keys
-        rows = [batch, kv_head, (tiles - 1 - i) * k_desc.block_type.shape[2], 0]
-        load(k_desc, rows, ring, full, empty, 2 * i)
-        load(v_desc, rows, ring, full, empty, 2 * i + 1)
-
-
-# --8<-- [end:produce]
 # --8<-- [start:consume]
 @gluon.jit
 def consume(given, q_tile, q_full, bars, at):
     """A consumer: while tile i is summed, tile i + 1 is scored."""
     o_desc, lse_ptr, ring, scale_log2, seq_k = given
-    batch, head, start_m = at
+    batch, head, start_m, tiles = at
     full, empty = bars
     PLACES: gl.constexpr = ring.shape[0]
     BLOCK_N: gl.constexpr = ring.shape[3]
@@ -62,14 +35,11 @@ def consume(given, q_tile, q_full, bars, at):
     q = q_tile.reshape([64, BLOCK_D])
 
     # --8<-- [start:first]
-    tiles = gl.cdiv(seq_k, BLOCK_N)
     mbarrier.wait(q_full, 0)
-    mbarrier.wait(full.index(0), 0)
-    k = ring.index(0).reshape([BLOCK_N, BLOCK_D])
+    k = take(ring, full, 0)
     s = warpgroup_mma(q, k.permute((1, 0)), no_scores, use_acc=False)
     mbarrier.arrive(empty.index(0))
-    offs_n = (tiles - 1) * BLOCK_N + gl.arange(0, BLOCK_N, gl.SliceLayout(0, SCORES))
-    s = gl.where(offs_n[None, :] < seq_k, s, float("-inf"))
+    s = mask(s, (tiles - 1) * BLOCK_N, seq_k)
     p, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
     p = gl.convert_layout(p.to(q.dtype), WEIGHTS)
     # --8<-- [end:first]
@@ -77,13 +47,10 @@ def consume(given, q_tile, q_full, bars, at):
     # --8<-- [start:loop]
     for n in range(2, 2 * tiles, 2):  # place n has K; the one before V of the last tile
         # --8<-- [line:scores]
-        mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
-        k = ring.index(n % PLACES).reshape([BLOCK_N, BLOCK_D])
+        k = take(ring, full, n)
         s = warpgroup_mma(q, k.permute((1, 0)), no_scores, use_acc=False, is_async=True)
         # --8<-- [line:sums]
-        mbarrier.wait(full.index((n - 1) % PLACES), (n - 1) // PLACES & 1)
-        v = ring.index((n - 1) % PLACES).reshape([BLOCK_N, BLOCK_D])
-        acc = warpgroup_mma(p, v, acc, is_async=True)
+        acc = warpgroup_mma(p, take(ring, full, n - 1), acc, is_async=True)
         # --8<-- [line:first_wait]
         s = warpgroup_mma_wait(1, deps=[s])
         p_next, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
@@ -96,9 +63,7 @@ def consume(given, q_tile, q_full, bars, at):
     # --8<-- [end:loop]
 
     # --8<-- [start:last]
-    n = 2 * tiles - 1
-    mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)
-    acc = warpgroup_mma(p, ring.index(n % PLACES).reshape([BLOCK_N, BLOCK_D]), acc)
+    acc = warpgroup_mma(p, take(ring, full, 2 * tiles - 1), acc)
     finish(m_i, l_i, acc, q_tile, o_desc, lse_ptr, batch, head, start_m)
     # --8<-- [end:last]
 
@@ -113,6 +78,7 @@ def attention_kernel(
     batch = gl.program_id(0) // blocks // q_desc.shape[1]
     head = gl.program_id(0) // blocks % q_desc.shape[1]
     start_m = gl.program_id(0) % blocks * 128
+    tiles = gl.cdiv(k_desc.shape[2], k_desc.block_type.shape[2])
     # --8<-- [end:where]
     # --8<-- [start:memory]
     BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
@@ -126,8 +92,8 @@ def attention_kernel(
     # --8<-- [start:partitions]
     descs, bars = (q_desc, k_desc, v_desc), (full, empty)
     given = (o_desc, lse_ptr, ring, scale_log2, k_desc.shape[2])
-    at = (batch, head, start_m)
-    two = (batch, head, start_m + 64)
+    at = (batch, head, start_m, tiles)
+    two = (batch, head, start_m + 64, tiles)
     # The launch's own 4 warps are a consumer; 4 more warps and a single one join it.
     gl.warp_specialize(
         [
@@ -151,30 +117,26 @@ def attention(
 
     Args:
         q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
-            head_dim a multiple of 8 up to 256, the last stride 1, the other strides and
-            the address multiples of 16 bytes.
+            head_dim 8, ... 256; last stride 1, others and address multiples of 16 bytes.
         k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
             query head h reads head h // (heads // kv_heads).
         causal: False; gluon_causal.py takes True.
         scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
         block_n: keys of a tile: 16, 32, 64 or 128; 64 at most if head_dim > 128.
 
-    Returns:
-        o: as q, in its layout. lse: [batch, heads, seq_q], float32, natural logarithm.
-        A row without keys, or with all scores -inf, has o = 0 and lse = -inf.
-
+    Returns o, as q and in its layout, and lse: [batch, heads, seq_q], float32, natural
+        logarithm. Rows without keys, or with all scores -inf, have o = 0, lse = -inf.
     Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Shah et al., "FlashAttention-3", 2024, algorithm 2.
     """
     if causal:
         raise ValueError("causal is True; it must be False: see gluon_causal.py")
-    o, lse, scale_log2 = prepare(q, k, v, scale)
-    if o.numel() and k.numel():
-        block_n = min(block_n, 64 if q.shape[3] > 128 else 128)  # as much as fits
+    o, lse, scale_log2, descs = prepare(q, k, v, scale, block_n)
+    if descs:
         programs = triton.cdiv(q.shape[2], 128) * q.shape[0] * q.shape[1]
         with torch.cuda.device_of(q):
             attention_kernel[(programs,)](
-                *describe(q, k, v, o, block_n), lse, scale_log2, PLACES=4, num_warps=4
+                *descs, lse, scale_log2, PLACES=4, num_warps=4
             )
     return o, lse
 

@@ -164,7 +164,7 @@ def attention(
 
     Args:
         q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
-            head_dim 8, 16, ... 256; last stride 1, others and address 16 bytes apart.
+            head_dim 8, ... 256; last stride 1, others and address multiples of 16 bytes.
         k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
             query head h reads head h // (heads // kv_heads).
         causal: False; gluon_causal.py takes True.

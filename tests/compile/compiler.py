@@ -171,8 +171,8 @@ def attention(
             yield calls.call(module, inputs, scale=1.0, base=base)
         return
     if name.startswith("hopper/"):  # each size of head_dim has its own tiles
-        for head_dim in (16, 64, 128, 256):
-            wide = dict.fromkeys("qkv", zeros(2, 2, 48, head_dim, dtype=dtype))
+        for head_dim, seq in ((16, 48), (64, 48), (64, 8192), (128, 48), (256, 48)):
+            wide = dict.fromkeys("qkv", zeros(2, 2, seq, head_dim, dtype=dtype))
             yield calls.call(module, inputs | wide)
             if inputs["causal"] and dtype is SHAPES:
                 yield calls.call(module, inputs | wide | {"causal": False})

@@ -1,1 +1,1 @@
-"""The lists of the Hopper part: a product of matrices, and attention forward."""
+"""The lists of the Hopper part: products of matrices, and attention both ways."""

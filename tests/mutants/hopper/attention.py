@@ -3,7 +3,7 @@
 from tests.mutants import Mutant
 
 LAUNCH = [
-    Mutant("if o.numel() and k.numel():", "if True:", "a descriptor of nothing"),
+    Mutant("if descs:", "if True:", "a launch without descriptors"),
     Mutant(
         "with torch.cuda.device_of(q):",
         "with torch.no_grad():",

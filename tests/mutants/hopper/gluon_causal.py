@@ -1,34 +1,47 @@
 """Bugs that the tests of snippets/hopper/gluon_causal.py must catch."""
 
 from tests.mutants import Mutant
-from tests.mutants.hopper.attention import LAUNCH, PRODUCER, RESCALED
+from tests.mutants.hopper.attention import LAUNCH, RESCALED
 
 MUTANTS = [
     *LAUNCH,
-    *PRODUCER,
-    Mutant("offs_n[None, :] < seq_k", "offs_n[None, :] <= seq_k", "a key too many"),
-    Mutant("offs_m[:, None] + seq_k - seq_q", "offs_m[:, None]", "aligned top left"),
+    Mutant(
+        "first + tiles, 1, seq_k",
+        "first + tiles, 1, seq_k + 1",
+        "a key too many",
+    ),
+    Mutant("offs_m + 1 + seq_k - seq_q", "offs_m + 1", "aligned top left"),
     Mutant("band = gl.maximum(tiles - whole // BLOCK_N, 1)", "band = 1", "no band"),
     Mutant(
         "block + 1 + seq_k - seq_q", "block + 64 + seq_k - seq_q", "a band too thin"
     ),
     Mutant("block + 64 * CONSUMERS + seq_k", "block + seq_k", "the diagonal left out"),
     Mutant(
-        "seq_q, start_m = o_desc.shape[2], block + 64 * W",
-        "seq_q, start_m = o_desc.shape[2], block",
+        "o_desc, lse_ptr, batch, head, block + 64 * W)",
+        "o_desc, lse_ptr, batch, head, block)",
         "one consumer's rows for all",
     ),
     Mutant(
         "    if tiles > 0:", "    if True:", "tiles that nobody loads", may_hang=True
     ),
+    Mutant("block + 64 * W + gl.arange", "block + gl.arange", "one consumer's mask"),
+    Mutant("(end - 1 - i) * BLOCK_N", "(end - i) * BLOCK_N", "the mask a tile too far"),
+    Mutant(
+        "take(ring, full, 2 * i - 1), acc",
+        "ring.index((2 * i - 1) % PLACES).reshape([BLOCK_N, ring.shape[4]]), acc",
+        "V is not waited for",
+    ),
+    Mutant("s = warpgroup_mma_wait(1,", "s = warpgroup_mma_wait(2,", "a wait too few"),
     RESCALED,
     Mutant(
-        "go.index((W + 1) % go.shape[0])",
-        "go.index(W)",
+        "[line:next]\n        mbarrier.arrive(go.index((W + 1) % go.shape[0]))",
+        "[line:next]\n        mbarrier.arrive(go.index(W))",
         "nobody else's turn",
         may_hang=True,
     ),
-    Mutant("(i - 1) & 1", "i & 1", "the wrong phase of a turn", may_hang=True),
+    Mutant(
+        "(W), i & 1)", "(W), (i + 1) & 1)", "the wrong phase of a turn", may_hang=True
+    ),
     Mutant(
         "if q.shape[3] <= 64 else 2",
         "if q.shape[3] <= 64 else 3",

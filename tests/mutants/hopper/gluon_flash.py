@@ -5,7 +5,7 @@ from tests.mutants.hopper.attention import RESCALED
 
 MUTANTS = [
     # Which tile, and what a mask leaves.
-    Mutant("offs_n[None, :] < seq_k", "offs_n[None, :] <= seq_k", "a key too many"),
+    Mutant("offs_n[None, :] < ends", "offs_n[None, :] <= ends", "a key too many"),
     Mutant("if i == 0:", "if i == 1:", "the tail is not masked"),
     Mutant("start_n = (tiles - 1 - i) * BLOCK_N", "start_n = i * BLOCK_N", "forwards"),
     Mutant(
@@ -26,8 +26,9 @@ MUTANTS = [
     Mutant("(batch * o_desc.shape[1] + head)", "head", "one lse for all batches"),
     Mutant(", mask=offs_m < o_desc.shape[2]", "", "lse written beyond its rows"),
     Mutant("torch.empty_like(q)", "q.new_empty(q.shape)", "o is always contiguous"),
-    Mutant("o.zero_(), lse.fill_(-math.inf)", "pass", "what was never written"),
-    Mutant("if o.numel() and k.numel():", "if True:", "a descriptor of nothing"),
+    Mutant("o.zero_(), lse.fill_(-math.inf)", "o, lse", "what was never written"),
+    Mutant("if o.numel() == 0 or k.numel() == 0:", "if False:", "a tile of nothing"),
+    Mutant("if descs:", "if True:", "a launch without descriptors"),
     Mutant(
         "with torch.cuda.device_of(q):",
         "with torch.no_grad():",
@@ -36,15 +37,15 @@ MUTANTS = [
     # What is refused.
     Mutant("if causal:", "if False:", "causal ignored"),
     Mutant("if not scale > 0:", "if False:", "any scale"),
-    Mutant("if q.dtype not in DTYPES:", "if False:", "any dtype"),
+    Mutant("q.dtype not in (torch.float16, torch.bfloat16)", "False", "any dtype"),
     Mutant("if got != right:", "if False:", "k and v may be anything"),
     Mutant("and x.requires_grad", "and False", "a gradient lost without a word"),
-    Mutant(" or head_dim % 8:", ":", "any head_dim"),
-    Mutant("<= head_dim <= 256", "<= head_dim", "head_dim without an end"),
+    Mutant(" or x.shape[3] % 8:", ":", "any head_dim"),
+    Mutant("<= x.shape[3] <= 256", "<= x.shape[3]", "head_dim without an end"),
     Mutant("k.shape[0] != batch or ", "", "any batch of k"),
-    Mutant(" or uneven", "", "any heads of k"),
+    Mutant("if uneven or ", "if ", "any heads of k"),
     Mutant("if v.shape != k.shape:", "if False:", "any shape of v"),
-    Mutant("x.stride(3) != 1 or apart", "apart", "any last stride"),
+    Mutant("x.stride(3) != 1 or ", "", "any last stride"),
     Mutant("any(n % 8 for n in x.stride()[:3]) or ", "", "any stride"),
     Mutant(" or x.data_ptr() % 16", "", "any address"),
 ]

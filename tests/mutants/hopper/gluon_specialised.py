@@ -7,10 +7,19 @@ MUTANTS = [
     *LAUNCH,
     *PRODUCER,
     NOT_CAUSAL,
-    Mutant("offs_n[None, :] < seq_k", "offs_n[None, :] <= seq_k", "a key too many"),
+    Mutant(
+        "BLOCK_N * BLOCK_N, seq_k)", "BLOCK_N * BLOCK_N, seq_k + 1)", "a key too many"
+    ),
     RESCALED,
     Mutant(
-        "two = (batch, head, start_m + 64)", "two = at", "one consumer's rows twice"
+        "    mbarrier.wait(full.index(n % PLACES), n // PLACES & 1)\n",
+        "",
+        "a tile is not waited for",
+    ),
+    Mutant(
+        "two = (batch, head, start_m + 64, tiles)",
+        "two = at",
+        "one consumer's rows twice",
     ),
     Mutant("q.index(1), q_full.index(1)", "q.index(0), q_full.index(0)", "one Q"),
     # Barriers.
@@ -21,7 +30,7 @@ MUTANTS = [
         may_hang=True,
     ),
     Mutant(
-        "        mbarrier.arrive(empty.index(n % PLACES))\n        if LAST_KEYS:",
+        "        mbarrier.arrive(empty.index(2 * i % PLACES))\n        if LAST_KEYS:",
         "        if LAST_KEYS:",
         "nobody says that K was read",
         may_hang=True,

@@ -1,0 +1,201 @@
+"""FlashAttention-2 for Hopper, in Gluon: programs that stay for many blocks."""
+
+import torch
+import triton
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
+
+from snippets.hopper.gluon_causal import walk
+from snippets.hopper.gluon_flash import finish, prepare
+from snippets.hopper.gluon_specialised import barriers, load
+
+
+# --8<-- [start:kernel]
+# --8<-- [start:place]
+@gluon.jit
+def place(turn, q_desc, k_desc, BLOCK_M: gl.constexpr, CAUSAL: gl.constexpr):
+    """Whether this program has a block in this turn; which, and how many tiles."""
+    heads, seq_q, seq_k = q_desc.shape[1], q_desc.shape[2], k_desc.shape[2]
+    blocks = gl.cdiv(seq_q, BLOCK_M)
+    if CAUSAL:  # a block from the end of a head, then one from its beginning
+        n = gl.program_id(0) + turn // 2 * gl.num_programs(0)
+        pair, at = n // gl.cdiv(blocks, 2), n % gl.cdiv(blocks, 2)
+        there = (turn % 2 == 0) | (2 * at + 1 < blocks)
+        block = gl.where(turn % 2 == 0, blocks - 1 - at, at) * BLOCK_M
+        last = gl.minimum(gl.maximum(block + BLOCK_M + seq_k - seq_q, 0), seq_k)
+    else:
+        n = gl.program_id(0) + turn * gl.num_programs(0)
+        pair, block, there, last = n // blocks, n % blocks * BLOCK_M, True, seq_k
+    there = there & (pair < q_desc.shape[0] * heads)
+    tiles = gl.cdiv(last, k_desc.block_type.shape[2])
+    return there, (pair // heads, pair % heads, block, tiles)
+
+
+# --8<-- [end:place]
+# --8<-- [start:produce]
+@gluon.jit
+def produce(descs, memory, bars, turns, CAUSAL: gl.constexpr):
+    """The producer, one warp: it asks for the tiles of all blocks, one by one."""
+    q_desc, k_desc, v_desc, _o_desc = descs
+    q, _o, ring = memory
+    q_full, q_empty, full, empty, _go = bars
+    CONSUMERS: gl.constexpr = q.shape[0]
+    BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
+    first, blocks = 0, 0  # tiles and blocks so far
+    for turn in range(turns):
+        there, at = place(turn, q_desc, k_desc, 64 * CONSUMERS, CAUSAL)
+        batch, head, block, tiles = at
+        kv_head = head // (q_desc.shape[1] // k_desc.shape[1])
+        if there and tiles > 0:
+            for i in range(tiles):
+                rows = [batch, kv_head, (tiles - 1 - i) * BLOCK_N, 0]
+                load(k_desc, rows, ring, full, empty, 2 * (first + i))
+                # --8<-- [start:q]
+                if i == 0:  # behind K, whose place is empty sooner
+                    for w in gl.static_range(CONSUMERS):
+                        mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)
+                        mbarrier.expect(q_full.index(w), q_desc.block_type.nbytes)
+                        q_rows, bar = [batch, head, block + 64 * w, 0], q_full.index(w)
+                        tma.async_copy_global_to_shared(q_desc, q_rows, bar, q.index(w))
+                # --8<-- [end:q]
+                load(v_desc, rows, ring, full, empty, 2 * (first + i) + 1)
+            first += tiles
+            blocks += 1
+
+
+# --8<-- [end:produce]
+# --8<-- [start:consume]
+@gluon.jit
+def consume(
+    descs, memory, bars, turns, lse_ptr, scale_log2, W: gl.constexpr,
+    CAUSAL: gl.constexpr,
+):  # fmt: skip
+    """A consumer, four warps: 64 rows of each block of the program."""
+    q_desc, k_desc, _v_desc, o_desc = descs
+    q, o, ring = memory
+    q_full, q_empty, full, empty, go = bars
+    BLOCK_M: gl.constexpr = 64 * q.shape[0]
+    OWN: gl.constexpr = q.shape[4] <= 128  # the output has memory of its own
+    first, blocks = 0, 0
+    for turn in range(turns):
+        there, at = place(turn, q_desc, k_desc, BLOCK_M, CAUSAL)
+        batch, head, block, tiles = at
+        if there:
+            if tiles > 0:
+                mbarrier.wait(q_full.index(W), blocks & 1)
+                blocks += 1
+            m_i, l_i, acc = walk(
+                q.index(W), ring, (full, empty, go), scale_log2, block, first, tiles,
+                q_desc.shape[2], k_desc.shape[2], W, CAUSAL,
+            )  # fmt: skip
+            first += tiles
+            # --8<-- [start:give]
+            if OWN and tiles > 0:  # the next Q may come while this output goes
+                mbarrier.arrive(q_empty.index(W))
+            start_m = block + 64 * W
+            finish(m_i, l_i, acc, o.index(W), o_desc, lse_ptr, batch, head, start_m)
+            if not OWN and tiles > 0:
+                mbarrier.arrive(q_empty.index(W))
+            # --8<-- [end:give]
+
+
+# --8<-- [end:consume]
+@gluon.jit
+def attention_kernel(
+    q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2, turns, PLACES: gl.constexpr,
+    CONSUMERS: gl.constexpr, CAUSAL: gl.constexpr,
+):  # fmt: skip
+    # --8<-- [start:memory]
+    BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
+    BLOCK_D: gl.constexpr = k_desc.block_type.shape[3]
+    dtype: gl.constexpr = q_desc.dtype
+    rows: gl.constexpr = [CONSUMERS, 1, 1, 64, BLOCK_D]
+    q = gl.allocate_shared_memory(dtype, rows, q_desc.layout)
+    # Beside Q where there is room, else in its place.
+    o = gl.allocate_shared_memory(dtype, rows, q_desc.layout) if BLOCK_D <= 128 else q
+    places: gl.constexpr = [PLACES, 1, 1, BLOCK_N, BLOCK_D]
+    ring = gl.allocate_shared_memory(dtype, places, k_desc.layout)
+    q_full, q_empty = barriers(CONSUMERS, 1), barriers(CONSUMERS, 1)
+    full, empty = barriers(PLACES, 1), barriers(PLACES, CONSUMERS)
+    go = barriers(CONSUMERS, 1)
+    mbarrier.arrive(go.index(0))  # the first consumer's turn
+    # --8<-- [end:memory]
+    descs, memory = (q_desc, k_desc, v_desc, o_desc), (q, o, ring)
+    bars = (q_full, q_empty, full, empty, go)
+    if CONSUMERS == 2:
+        gl.warp_specialize(
+            [
+                (consume, (descs, memory, bars, turns, lse_ptr, scale_log2, 0, CAUSAL)),
+                (consume, (descs, memory, bars, turns, lse_ptr, scale_log2, 1, CAUSAL)),
+                (produce, (descs, memory, bars, turns, CAUSAL)),
+            ],
+            worker_num_warps=[4, 1],
+            worker_num_regs=[240, 24],
+        )
+    else:
+        gl.warp_specialize(
+            [
+                (consume, (descs, memory, bars, turns, lse_ptr, scale_log2, 0, CAUSAL)),
+                (consume, (descs, memory, bars, turns, lse_ptr, scale_log2, 1, CAUSAL)),
+                (consume, (descs, memory, bars, turns, lse_ptr, scale_log2, 2, CAUSAL)),
+                (produce, (descs, memory, bars, turns, CAUSAL)),
+            ],
+            worker_num_warps=[4, 4, 1],
+            worker_num_regs=[160, 160, 24],
+        )
+
+
+# --8<-- [end:kernel]
+# --8<-- [start:launch]
+def attention(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
+    scale: float | None = None, block_n: int = 128,
+) -> tuple[torch.Tensor, torch.Tensor]:  # fmt: skip
+    """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
+
+    Args:
+        q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
+            head_dim 8, ... 256; last stride 1, others and address multiples of 16 bytes.
+        k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
+            query head h reads head h // (heads // kv_heads).
+        scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
+        causal: query i sees key j only if j <= i + seq_k - seq_q.
+        block_n: keys of a tile: 16, 32, 64 or 128; 64 at most if head_dim > 128.
+
+    Returns o, as q and in its layout, and lse: [batch, heads, seq_q], float32, natural
+        logarithm. Rows without keys, or with all scores -inf, have o = 0, lse = -inf.
+    Raises ValueError: an argument is none of the above, or requires a gradient.
+    Source: Shah et al., "FlashAttention-3", 2024, and the schedulers of its code.
+    """
+    o, lse, scale_log2, descs = prepare(q, k, v, scale, block_n)
+    if descs:
+        # --8<-- [start:turns]
+        short = q.shape[2] < (8192 if causal else 2048)
+        consumers = 2 if q.shape[3] > 64 or short else 3
+        blocks = triton.cdiv(q.shape[2], 64 * consumers)
+        items = q.shape[0] * q.shape[1] * triton.cdiv(blocks, 2 if causal else 1)
+        gpu = torch.cuda.get_device_properties(q.device)
+        programs = min(items, gpu.multi_processor_count)
+        turns = triton.cdiv(items, programs) * (2 if causal else 1)
+        # --8<-- [end:turns]
+        with torch.cuda.device_of(q):
+            attention_kernel[(programs,)](
+                *descs, lse, scale_log2, turns, PLACES=4, CONSUMERS=consumers,
+                CAUSAL=causal, num_warps=4,
+            )  # fmt: skip
+    return o, lse
+
+
+# --8<-- [end:launch]
+# --8<-- [start:demo]
+if __name__ == "__main__":
+    if torch.cuda.is_available():
+        q, k, v = (torch.randn(2, 4, 200, 80, device="cuda").half() for _ in range(3))
+        o, lse = attention(q, k, v, causal=True)
+        sdpa = torch.nn.functional.scaled_dot_product_attention
+        error = (o - sdpa(q.double(), k.double(), v.double())).abs().max()
+        print(f"cuda: largest error {error:.1e}")
+    else:
+        print("no GPU here, and nothing else runs Gluon")
+# --8<-- [end:demo]
