@@ -148,6 +148,7 @@ def attention_kernel(
 
 # --8<-- [end:kernel]
 # --8<-- [start:launch]
+# --8<-- [start:signature]
 def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
     scale: float | None = None, block_n: int = 128,
@@ -155,8 +156,8 @@ def attention(
     """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
 
     Args:
-        q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
-            head_dim 8, ... 256; last stride 1, others and address multiples of 16 bytes.
+        q: [batch, heads, seq_q, head_dim <= 256], float16 or bfloat16, on a Hopper GPU.
+            The last stride is 1; rows, strides, address are multiples of 16 bytes.
         k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
             query head h reads head h // (heads // kv_heads).
         scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
@@ -168,6 +169,7 @@ def attention(
     Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Shah et al., "FlashAttention-3", 2024, and the schedulers of its code.
     """
+    # --8<-- [end:signature]
     o, lse, scale_log2, descs = prepare(q, k, v, scale, block_n)
     if descs:
         # --8<-- [start:turns]
@@ -191,8 +193,10 @@ def attention(
 # --8<-- [start:demo]
 if __name__ == "__main__":
     if torch.cuda.is_available():
+        # --8<-- [start:call]
         q, k, v = (torch.randn(2, 4, 200, 80, device="cuda").half() for _ in range(3))
         o, lse = attention(q, k, v, causal=True)
+        # --8<-- [end:call]
         sdpa = torch.nn.functional.scaled_dot_product_attention
         error = (o - sdpa(q.double(), k.double(), v.double())).abs().max()
         print(f"cuda: largest error {error:.1e}")

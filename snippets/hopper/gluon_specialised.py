@@ -163,8 +163,8 @@ def attention(
     """softmax(q k^T * scale) v and the logsumexp of its scores, for each head.
 
     Args:
-        q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
-            head_dim 8, ... 256; last stride 1, others and address multiples of 16 bytes.
+        q: [batch, heads, seq_q, head_dim <= 256], float16 or bfloat16, on a Hopper GPU.
+            The last stride is 1; rows, strides, address are multiples of 16 bytes.
         k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
             query head h reads head h // (heads // kv_heads).
         causal: False; gluon_causal.py takes True.
