@@ -84,6 +84,11 @@ def examples(module: ModuleType, name: str, dtype: torch.dtype) -> Iterator[call
         a, b = zeros(300, 200, dtype=dtype), zeros(500, 200, dtype=dtype)
         for block_m, block_n in product((64, 128), (64, 128, 256)):
             yield partial(module.product, a, b, block_m=block_m, block_n=block_n)
+    elif begins_with(module, "dq_sum"):
+        for head_dim in (64, 128):
+            q = zeros(2, 2, 48, head_dim, dtype=dtype)
+            dq_sum = zeros(2, 2, 1, 64 * head_dim, dtype=torch.float32)
+            yield partial(module.postprocess, dq_sum, q)
     elif of_attention(module):
         yield from attention(module, name, dtype)
     elif begins_with(module, "dy"):  # the gradient that arrives
@@ -151,7 +156,7 @@ def attention(
     inputs |= dict.fromkeys(("lse", "dlse", "delta"), rows)
     function = calls.public(module, inputs | scores)
     if "do" in inspect.signature(function).parameters:
-        yield from attention_backward(module, function, inputs)
+        yield from attention_backward(module, name, function, inputs)
         return
     inputs |= scores
     leaf = x.detach().requires_grad_(differentiable(module))
@@ -194,7 +199,7 @@ def attention(
 
 
 def attention_backward(
-    module: ModuleType, function: Callable[..., Any], inputs: calls.Inputs
+    module: ModuleType, name: str, function: Callable[..., Any], inputs: calls.Inputs
 ) -> Iterator[calls.Call]:
     """Calls with and without a gradient of lse, with a single key, and uneven tiles."""
     known = inspect.signature(function).parameters
@@ -202,6 +207,12 @@ def attention_backward(
     every = [{"block_m": 16, "block_n": 32}, {"dlse": None}, one_key]
     if "tma" in known:  # the TMA unit adds, and the tile is the file's own
         every.append({"tma": True, "tile": None})
+    if name.startswith("hopper/"):  # each size of head_dim has its own tiles
+        for head_dim, causal in product((64, 128), (False, True)):
+            x = zeros(2, 2, 128, head_dim, dtype=inputs["q"].dtype)
+            rows = dict.fromkeys(("lse", "dlse"), x[..., 0].float())
+            every.append(dict.fromkeys(("q", "k", "v", "o", "do"), x) | rows)
+            every[-1]["causal"] = causal
     if "cu_seqlens_q" in known:
         inputs = inputs | {name: calls.pack(inputs[name]) for name in ("o", "do")}
         inputs["lse"] = inputs["lse"].transpose(0, 1).flatten(1)

@@ -21,8 +21,8 @@ MUTANTS = [
     ),
     Mutant(
         "reshape(2, BLOCK_D // 32, 2, 4, 8, 4, 2, 2)",
-        "reshape(BLOCK_D // 32, 2, 2, 4, 8, 4, 2, 2)",
-        "as many halves as there are 32 columns",
+        "reshape(2, BLOCK_D // 32, 4, 2, 8, 4, 2, 2)",
+        "each warp's rows together",
     ),
     Mutant(
         "    dq = dq.permute(3, 2, 4, 0, 1, 6, 5, 7)  # rows, then columns\n",

@@ -65,6 +65,13 @@ class TestGluonBackward(BackwardTests):
             )
             self.check(*inputs, causal=causal)
 
+    @pytest.mark.parametrize("heads", [1, 3, 5, 6, 8])
+    def test_heads_take_turns_by_fours(
+        self, heads: int, causal: bool, device: str
+    ) -> None:
+        inputs = self.inputs(200, 330, device, lead=(1, heads), head_dim=64)
+        self.check(*inputs, causal=causal)
+
     def test_rows_that_see_nothing_over_many_tiles(self, device: str) -> None:
         inputs = self.inputs(400, 150, device, head_dim=128)
         found = self.check(*inputs, causal=True)
