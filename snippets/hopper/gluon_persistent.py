@@ -47,19 +47,22 @@ def produce(descs, memory, bars, turns, CAUSAL: gl.constexpr):
         there, at = place(turn, q_desc, k_desc, 64 * CONSUMERS, CAUSAL)
         batch, head, block, tiles = at
         kv_head = head // (q_desc.shape[1] // k_desc.shape[1])
-        if there and tiles > 0:
-            for i in range(tiles):
-                rows = [batch, kv_head, (tiles - 1 - i) * BLOCK_N, 0]
-                load(k_desc, rows, ring, full, empty, 2 * (first + i))
-                # --8<-- [start:q]
-                if i == 0:  # behind K, whose place is empty sooner
-                    for w in gl.static_range(CONSUMERS):
-                        mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)
-                        mbarrier.expect(q_full.index(w), q_desc.block_type.nbytes)
-                        q_rows, bar = [batch, head, block + 64 * w, 0], q_full.index(w)
-                        tma.async_copy_global_to_shared(q_desc, q_rows, bar, q.index(w))
-                # --8<-- [end:q]
-                load(v_desc, rows, ring, full, empty, 2 * (first + i) + 1)
+        if there:
+            start_n = (tiles - 1) * BLOCK_N
+            if tiles > 0:  # before Q, because its place is empty sooner
+                load(k_desc, [batch, kv_head, start_n, 0], ring, full, empty, 2 * first)
+            for w in gl.static_range(CONSUMERS):
+                rows, bar = [batch, head, block + 64 * w, 0], q_full.index(w)
+                mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)
+                mbarrier.expect(bar, q_desc.block_type.nbytes)
+                tma.async_copy_global_to_shared(q_desc, rows, bar, q.index(w))
+            for i in range(first, first + tiles):
+                rows = [batch, kv_head, start_n, 0]
+                load(v_desc, rows, ring, full, empty, 2 * i + 1)
+                start_n -= BLOCK_N
+                if start_n >= 0:
+                    rows = [batch, kv_head, start_n, 0]
+                    load(k_desc, rows, ring, full, empty, 2 * i + 2)
             first += tiles
             blocks += 1
 
@@ -82,20 +85,19 @@ def consume(
         there, at = place(turn, q_desc, k_desc, BLOCK_M, CAUSAL)
         batch, head, block, tiles = at
         if there:
-            if tiles > 0:
-                mbarrier.wait(q_full.index(W), blocks & 1)
-                blocks += 1
+            mbarrier.wait(q_full.index(W), blocks & 1)
             m_i, l_i, acc = walk(
                 q.index(W), ring, (full, empty, go), scale_log2, block, first, tiles,
                 q_desc.shape[2], k_desc.shape[2], W, CAUSAL,
             )  # fmt: skip
             first += tiles
+            blocks += 1
             # --8<-- [start:give]
-            if OWN and tiles > 0:  # the next Q may come while this output goes
+            if OWN:  # the next Q may come while this output goes
                 mbarrier.arrive(q_empty.index(W))
             start_m = block + 64 * W
             finish(m_i, l_i, acc, o.index(W), o_desc, lse_ptr, batch, head, start_m)
-            if not OWN and tiles > 0:
+            if not OWN:
                 mbarrier.arrive(q_empty.index(W))
             # --8<-- [end:give]
 

@@ -41,8 +41,8 @@ MUTANTS = [
     ),
     # What goes on from block to block.
     Mutant(
-        "            first += tiles\n            blocks += 1\n",
-        "            first += tiles\n",
+        "            first += tiles\n            blocks += 1\n\n",
+        "            first += tiles\n\n",
         "the first Q's phase for all",
         may_hang=True,
     ),
@@ -50,18 +50,18 @@ MUTANTS = [
         "(blocks & 1) ^ 1)", "blocks & 1)", "Q is waited for before it", may_hang=True
     ),
     Mutant(
-        "                        mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)\n",
+        "                mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)\n",
         "",
         "Q replaced while it is multiplied",
     ),
     Mutant(
-        "                mbarrier.wait(q_full.index(W), blocks & 1)\n",
+        "            mbarrier.wait(q_full.index(W), blocks & 1)\n",
         "",
         "Q is not waited for",
     ),
     Mutant(
-        "            first += tiles\n            # --8<-- [start:give]",
-        "            # --8<-- [start:give]",
+        "            first += tiles\n            blocks += 1\n            # --8<--",
+        "            blocks += 1\n            # --8<--",
         "each block walks the first places",
         may_hang=True,
     ),
@@ -71,15 +71,16 @@ MUTANTS = [
         "Q's place given away with the output in it",
     ),
     Mutant(
-        "            if not OWN and tiles > 0:\n",
+        "            if not OWN:\n",
         "            if False:\n",
         "Q's place is never given back",
         may_hang=True,
     ),
     Mutant(
-        "if OWN and tiles > 0:",
-        "if OWN:",
-        "a place given back that was not taken",
+        "            if not OWN:\n",
+        "            if not OWN and tiles > 0:\n",
+        "Q's place is not given back by a block that sees nothing",
         may_hang=True,
     ),
+    Mutant("start_n -= BLOCK_N", "start_n -= 2 * BLOCK_N", "every other tile"),
 ]

@@ -26,6 +26,7 @@ class TestGluonBackward(BackwardTests):
     bad_head_dims: ClassVar = (0, 12, 136, 256, 264)
     # Those of dq are not: see test_runs_differ_by_rounding_alone.
     test_the_same_bits_in_every_run = None
+    test_every_block_size = None  # there is one
 
     @pytest.fixture(autouse=True)
     def on_a_gpu(self, request: pytest.FixtureRequest) -> None:
@@ -40,7 +41,10 @@ class TestGluonBackward(BackwardTests):
         """All dtypes: they wait for a GPU, too."""
         return super().cases() | {"dtype": self.dtypes}
 
-    @pytest.mark.parametrize("lengths", pairs_around(64, KEYS), ids=str)
+    # With a single key dq is 0, and what is computed is what rounding leaves of that.
+    @pytest.mark.parametrize(
+        "lengths", [n for n in pairs_around(64, KEYS) if n[1] > 1], ids=str
+    )
     def test_lengths_around_a_tile(
         self, lengths: tuple[int, int], causal: bool, device: str
     ) -> None:
