@@ -25,6 +25,7 @@ FOUND = {
     "setmaxnreg": "reference/glossary/#register-reallocation",
     "wgmma": "hopper/hardware/#warp-groups-and-wgmma",
     "Hopper": "hopper/hardware/",
+    "backward pass in Gluon": "hopper/backward/",
 }
 
 
