@@ -1,7 +1,7 @@
 """Bugs that the tests of snippets/hopper/gluon_flash.py must catch."""
 
 from tests.mutants import Mutant
-from tests.mutants.hopper.attention import RESCALED
+from tests.mutants.hopper.attention import LAUNCH, NOT_CAUSAL, RESCALED
 
 MUTANTS = [
     # Which tile, and what a mask leaves.
@@ -28,14 +28,9 @@ MUTANTS = [
     Mutant("torch.empty_like(q)", "q.new_empty(q.shape)", "o is always contiguous"),
     Mutant("o.zero_(), lse.fill_(-math.inf)", "o, lse", "what was never written"),
     Mutant("if o.numel() == 0 or k.numel() == 0:", "if False:", "a tile of nothing"),
-    Mutant("if descs:", "if True:", "a launch without descriptors"),
-    Mutant(
-        "with torch.cuda.device_of(q):",
-        "with torch.no_grad():",
-        "launched on whatever device is current",
-    ),
+    *LAUNCH,
     # What is refused.
-    Mutant("if causal:", "if False:", "causal ignored"),
+    NOT_CAUSAL,
     Mutant("if not scale > 0:", "if False:", "any scale"),
     Mutant("q.dtype not in (torch.float16, torch.bfloat16)", "False", "any dtype"),
     Mutant("if got != right:", "if False:", "k and v may be anything"),

@@ -1,18 +1,11 @@
 """Bugs that the tests of snippets/hopper/gluon_persistent.py must catch."""
 
 from tests.mutants import Mutant
+from tests.mutants.hopper.attention import LAUNCH, PRODUCER
 
 MUTANTS = [
-    Mutant(
-        "with torch.cuda.device_of(q):",
-        "with torch.no_grad():",
-        "launched on whatever device is current",
-    ),
-    Mutant("if descs:", "if True:", "a launch without descriptors"),
-    Mutant(
-        "head // (q_desc.shape[1] // k_desc.shape[1])", "0", "one head of keys for all"
-    ),
-    Mutant("load(v_desc, rows", "load(k_desc, rows", "K in the place of V"),
+    *LAUNCH,
+    *PRODUCER,
     # Whose blocks.
     Mutant("blocks - 1 - at, at)", "at, at)", "the first half of the blocks, twice"),
     Mutant("2 * at + 1 < blocks", "True", "the block in the middle twice"),
