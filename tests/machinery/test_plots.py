@@ -364,6 +364,41 @@ def test_a_table(repository):
     ]
 
 
+QUANTITIES = """\
+record: softmax
+rows: kernel
+values:
+  share: fraction_of_copy
+  length: cols | count
+where: {dtype: float32, cols: 128}
+"""
+
+
+def test_a_table_of_several_quantities(repository):
+    assert table(repository, QUANTITIES) == [
+        ["kernel", "share", "length"],
+        ["softmax/online.py", PERCENT[0], "128"],
+        ["torch.softmax", PERCENT[3], "128"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("where:", "columns: cols\nwhere:", "there is no option 'columns'"),
+        ("where:", "format: percent\nwhere:", "there is no option 'format'"),
+        ("cols | count", "cols | ms", "cols is shown as"),
+        ("cols | count", "speed", "no measurement has 'speed'"),
+        (", cols: 128", "", "several measurements"),
+        (QUANTITIES[QUANTITIES.index("values") : QUANTITIES.index("where")],
+         "values: cols\n", "values are written"),
+    ],
+)  # fmt: skip
+def test_several_quantities_that_cannot_be_shown(repository, old, new, reason):
+    with pytest.raises(FigureError, match=reason):
+        table(repository, QUANTITIES.replace(old, new))
+
+
 def test_a_table_without_units(repository):
     rows = table(repository, TABLE + "bare: true\n")
     assert [row[1:] for row in rows[1:]] == [

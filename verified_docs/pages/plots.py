@@ -32,7 +32,8 @@ from verified_docs.pages.figures import (
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each"}
-TABLE = SHARED | {"rows", "columns", "value", "bare"}
+TABLE = SHARED | {"rows", "columns", "value", "values", "bare"}
+SEVERAL = SHARED - {"format"} | {"rows", "values"}
 HEAT = SHARED | {"rows", "columns", "value", "against"}
 SHADES = ("under 60\u00a0%", "60 to 70", "70 to 80", "80 to 90", "90 to 100", "faster")
 COLOURS = 12  # --series-1 and so on, in colours.css
@@ -165,22 +166,52 @@ def _best(
 def table(evidence: Evidence, body: str) -> str:
     """The fence ```measurements. Raises FigureError.
 
-    With the option `bare: true` the cells are without their unit: the title has it.
+    One quantity, `value`, for each value of a key, `columns`; or several quantities,
+    `values: {heading: key | format}`. With the option `bare: true` the cells are
+    without their unit: the title has it.
     """
-    options = parse(body, TABLE, "record", "rows", "columns", "value")
-    form = unit(options["value"], str(options.get("format", "")))
-    title = str(options.get("title", ""))
-    if options.get("bare") and form == "bytes":
-        raise FigureError("bytes have a unit of their own in each cell: not bare")
-    rows, columns = options["rows"], options["columns"]
+    several = "values" in parse(body, TABLE, "record", "rows")
+    allowed = SEVERAL if several else TABLE - {"values"}
+    needed = () if several else ("columns", "value")
+    options = parse(body, allowed, "record", "rows", *needed)
+    rows, title = options["rows"], str(options.get("title", ""))
     try:
-        found = grid(evidence, options, rows, columns, options["value"])
+        if several:
+            found, forms = _quantities(evidence, options)
+            corner = rows
+        else:
+            form = unit(options["value"], str(options.get("format", "")))
+            if options.get("bare") and form == "bytes":
+                raise FigureError("bytes have a unit of their own in each cell")
+            found = grid(evidence, options, rows, options["columns"], options["value"])
+            forms = dict.fromkeys(found.columns, form)
+            corner = f"{rows} \N{REVERSE SOLIDUS} {options['columns']}"
     except NotYet:
         return absent(title or "Measurements")
-    shown = _table(found, rows, columns, form, title)
+    shown = _table(found, corner, forms, title)
     if options.get("bare"):
         shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
     return f'<figure class="measurements">{shown}</figure>'
+
+
+def _quantities(
+    evidence: Evidence, options: dict[str, Any]
+) -> tuple[Grid, dict[str, str]]:
+    """A column for each of the option values, and the formats of the columns."""
+    if not isinstance(options["values"], dict) or not options["values"]:
+        raise FigureError("values are written {heading: key | format}")
+    grids, forms, row = {}, {}, options["rows"]
+    for heading, told in options["values"].items():
+        key, _, form = (each.strip() for each in str(told).partition("|"))
+        forms[str(heading)] = unit(key, form)
+        grids[str(heading)] = grid(evidence, options, row, row, key)
+    values = {
+        (name, heading): value
+        for heading, found in grids.items()
+        for (name, _), value in found.values.items()
+    }
+    first = next(iter(grids.values()))
+    return Grid(first.rows, [*grids], values, first.stale), forms
 
 
 def plot(evidence: Evidence, style: Style, body: str) -> str:
@@ -211,7 +242,8 @@ def plot(evidence: Evidence, style: Style, body: str) -> str:
     shown = "".join(
         each.svg(label, draw(drawing, each), role="group") for each in (WIDE, NARROW)
     )
-    numbers = _table(found, series, options["x"], form, "")
+    corner = f"{series} \N{REVERSE SOLIDUS} {options['x']}"
+    numbers = _table(found, corner, dict.fromkeys(found.columns, form), "")
     return figure(title, shown, numbers)
 
 
@@ -276,20 +308,19 @@ def absent(title: str) -> str:
     return f'<p class="no-record">{escape(title)}: {unmeasured()}</p>'
 
 
-def _table(found: Grid, rows: str, columns: str, form: str, title: str) -> str:
+def _table(found: Grid, corner: str, forms: Mapping[Any, str], title: str) -> str:
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     head = "".join(f'<th scope="col">{number(c)}</th>' for c in found.columns)
     body = ""
     for row in found.rows:
-        shown = "".join(_cell(found, (row, column), form) for column in found.columns)
+        shown = "".join(_cell(found, (row, c), forms[c]) for c in found.columns)
         body += (
             f'<tr><th scope="row"><code>{breakable(found.label(row))}</code></th>'
             f"{shown}</tr>"
         )
-    corner = f"{escape(rows)} \N{REVERSE SOLIDUS} {escape(columns)}"
     return (
         f'<div class="scroll"><table class="facts">{caption}<thead><tr>'
-        f'<th scope="col">{corner}</th>{head}</tr></thead>'
+        f'<th scope="col">{escape(corner)}</th>{head}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 
