@@ -1,7 +1,5 @@
 """Attention's backward pass for Hopper, in Gluon: one warp loads, eight compute."""
 
-import math
-
 import torch
 import triton
 from triton.experimental import gluon
@@ -16,109 +14,76 @@ from triton.experimental.gluon.language.nvidia.hopper import (
 from triton.experimental.gluon.nvidia.hopper import TensorDescriptor
 
 from snippets.backward.one_kernel import aligned, check
+from snippets.hopper.gluon_causal import attention
 from snippets.hopper.gluon_flash import rows_of_warps
 from snippets.hopper.gluon_specialised import barriers, load, take
 from snippets.hopper.postprocess import postprocess
-from snippets.hopper.preprocess import preprocess
+from snippets.hopper.preprocess import LOG2_E, preprocess
 
 
 # --8<-- [start:kernel]
 # --8<-- [start:produce]
 @gluon.jit
-def produce(descs, k, v, kv_full, tiles, rows, at, GROUP: gl.constexpr):
+def produce(descs, kv, kv_full, rings, at):
     """The producer, one warp: K and V, then Q, dO, and lse and delta of their rows."""
-    q_desc, do_desc, rows_desc, k_desc, v_desc = descs
-    batch, kv_head, start_n, first, steps = at
+    q_desc, do_desc, k_desc, v_desc, rows_desc = descs
+    ring, full, lines, lines_full, empty = rings
+    batch, kv_head, group, start_n, first, steps = at
     mbarrier.expect(kv_full, 4 * k_desc.block_type.nbytes)
     for w in gl.static_range(2):
         keys = [batch, kv_head, start_n + 64 * w, 0]
-        tma.async_copy_global_to_shared(k_desc, keys, kv_full, k.index(w))
-        tma.async_copy_global_to_shared(v_desc, keys, kv_full, v.index(w))
-    for i in range(GROUP * steps):
-        head, start_m = kv_head * GROUP + i // steps, first + i % steps * 64
-        load(q_desc, [batch, head, start_m, 0], *tiles, 2 * i)
-        load(rows_desc, [batch, head, 0, start_m], *rows, 2 * i)  # lse
-        load(do_desc, [batch, head, start_m, 0], *tiles, 2 * i + 1)
-        load(rows_desc, [batch, head, 1, start_m], *rows, 2 * i + 1)  # delta
+        tma.async_copy_global_to_shared(k_desc, keys, kv_full, kv.index(w))
+        tma.async_copy_global_to_shared(v_desc, keys, kv_full, kv.index(2 + w))
+    for i in range(group * steps):
+        head, start_m = kv_head * group + i // steps, first + i % steps * 64
+        load(q_desc, [batch, head, start_m, 0], ring, full, empty, 2 * i)
+        load(rows_desc, [batch, head, 0, start_m], lines, lines_full, empty, 2 * i)
+        load(do_desc, [batch, head, start_m, 0], ring, full, empty, 2 * i + 1)
+        load(rows_desc, [batch, head, 1, start_m], lines, lines_full, empty, 2 * i + 1)
 
 
 # --8<-- [end:produce]
-# --8<-- [start:mask]
 @gluon.jit
-def mask(p, start_m, start_n, seq_q, seq_k, CAUSAL: gl.constexpr):
-    """No weight for keys that a query does not see; rows of p are keys."""
-    seen_by_all = seq_k
-    if CAUSAL:
-        seen_by_all = gl.minimum(start_m + 1 + seq_k - seq_q, seq_k)
-    if start_n + 64 > seen_by_all:
-        offs_m = start_m + gl.arange(0, 64, gl.SliceLayout(0, p.type.layout))
-        offs_n = start_n + gl.arange(0, 64, gl.SliceLayout(1, p.type.layout))
-        seen = (offs_n < seq_k)[:, None]
-        if CAUSAL:
-            seen &= offs_n[:, None] <= (offs_m + seq_k - seq_q)[None, :]
-        p = gl.where(seen, p, 0.0)
-    return p
-
-
-# --8<-- [end:mask]
-# --8<-- [start:add]
-@gluon.jit
-def add(dq_sum, dq):
-    """Add half of dQ's columns to memory that has them in the order of the threads."""
-    HALF: gl.constexpr = dq.shape[1]
-    LINES: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
-    dq = dq.reshape([4, 2, 8, HALF // 16, 2, 4, 2]).permute((3, 1, 0, 2, 5, 4, 6))
-    dq = gl.convert_layout(dq.reshape([64 * HALF]), LINES)  # nothing moves
-    gl.atomic_add(dq_sum + gl.arange(0, 64 * HALF, LINES), dq, sem="relaxed")
-
-
-# --8<-- [end:add]
-# --8<-- [start:consume]
-@gluon.jit
-def consume(
-    given, shared, tiles, rows, at,
-    W: gl.constexpr, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr,
-):  # fmt: skip
+def consume(given, shared, rings, at, W: gl.constexpr, CAUSAL: gl.constexpr):
     """A consumer, four warps: dK and dV of 64 keys, dQ in half of its columns."""
-    dk_desc, dv_desc, dq_sum, scale, scale_log2, heads, seq_q, seq_k = given
-    k_tiles, v_tiles, kv_full, ds_tiles, ds_full, read = shared
-    ring, full, empty = tiles
-    lines, lines_full, lines_empty = rows
-    batch, kv_head, start_n, first, steps = at
+    dk_desc, dv_desc, dq_sum, scale, seq_q, seq_k = given
+    kv_tiles, kv_full, ds_tiles, ds_full, read = shared
+    ring, full, lines, lines_full, empty = rings
+    batch, kv_head, group, start_n, first, steps = at
     BLOCK_D: gl.constexpr = ring.shape[4]
     HALF: gl.constexpr = BLOCK_D // 2
     SCORES: gl.constexpr = rows_of_warps(64)
     SUMS: gl.constexpr = rows_of_warps(BLOCK_D)
     LEFT: gl.constexpr = gl.DotOperandLayout(0, SUMS, k_width=2)
+    FOURS: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])
     no_s = gl.zeros([64, 64], gl.float32, SCORES)
     no_dq = gl.zeros([64, HALF], gl.float32, rows_of_warps(HALF))
     dk = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
     dv = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
-    k = k_tiles.index(W).reshape([64, BLOCK_D])
-    v = v_tiles.index(W).reshape([64, BLOCK_D])
+    k = kv_tiles.index(W).reshape([64, BLOCK_D])
+    v = kv_tiles.index(2 + W).reshape([64, BLOCK_D])
     k_own = k.slice(W * HALF, HALF, dim=1)
-    k_other = k_tiles.index(1 - W).reshape([64, BLOCK_D]).slice(W * HALF, HALF, dim=1)
-    keys, start_m, rows_of_head = start_n + 64 * W, first, gl.cdiv(seq_q, 64) * 64
-    dq_sum += (batch * heads + kv_head * GROUP).to(gl.int64) * rows_of_head * BLOCK_D
+    k_other = kv_tiles.index(1 - W).reshape([64, BLOCK_D]).slice(W * HALF, HALF, dim=1)
+    offs_n = start_n + 64 * W + gl.arange(0, 64, gl.SliceLayout(1, SCORES))
     mbarrier.wait(kv_full, 0)
-
-    for i in range(GROUP * steps):
-        n, m = 2 * i, 2 * i + 1
+    for i in range(group * steps):
+        n, m, start_m = 2 * i, 2 * i + 1, first + i % steps * 64
         # --8<-- [start:scores]
         q = take(ring, full, n)
         s = warpgroup_mma(k, q.permute((1, 0)), no_s, use_acc=False, is_async=True)
         do = take(ring, full, m)
         dp = warpgroup_mma(v, do.permute((1, 0)), no_s, use_acc=False, is_async=True)
         lse2 = take(lines, lines_full, n).load(SCORES)
-        mbarrier.arrive(lines_empty.index(n % 4))
         s = warpgroup_mma_wait(1, deps=[s])
-        p = gl.exp2(s * scale_log2 - lse2)
-        if MASKED:
-            p = mask(p, start_m, keys, seq_q, seq_k, CAUSAL)
-        delta_line = take(lines, lines_full, m)
+        p = gl.exp2(s * (scale * LOG2_E) - lse2)
+        seen_by_all = start_m + 1 + seq_k - seq_q if CAUSAL else seq_k
+        if start_n + 64 * W + 64 > seen_by_all:
+            ends = seen_by_all
+            if CAUSAL:  # each query sees a key more than the one before
+                ends += gl.arange(0, 64, gl.SliceLayout(0, SCORES))[None, :]
+            p = gl.where(offs_n[:, None] < ends, p, 0.0)
         dp, p = warpgroup_mma_wait(0, deps=[dp, p])  # p: else it is computed later
-        ds = (p * (dp - delta_line.load(SCORES))).to(q.dtype)
-        mbarrier.arrive(lines_empty.index(m % 4))
+        ds = (p * (dp - take(lines, lines_full, m).load(SCORES))).to(q.dtype)
         # --8<-- [end:scores]
         # --8<-- [start:products]
         p = gl.convert_layout(p.to(q.dtype), LEFT)
@@ -135,33 +100,34 @@ def consume(
         dk = warpgroup_mma(gl.convert_layout(ds, LEFT), q, dk, is_async=True)
         dq, dv = warpgroup_mma_wait(1, deps=[dq, dv])
         mbarrier.arrive(empty.index(m % 4))
-        add(dq_sum + start_m.to(gl.int64) * BLOCK_D + W * 64 * HALF, dq)
+        # --8<-- [start:add]
+        head = (batch * dk_desc.shape[1] + kv_head).to(gl.int64) * group + i // steps
+        tile = head * gl.cdiv(seq_q, 64) + start_m // 64
+        dq = dq.reshape([4, 2, 8, HALF // 16, 2, 4, 2]).permute((3, 1, 0, 2, 5, 4, 6))
+        dq = gl.convert_layout(dq.reshape([64 * HALF]), FOURS)  # nothing moves
+        place = (2 * tile + W) * 64 * HALF + gl.arange(0, 64 * HALF, FOURS)
+        gl.atomic_add(dq_sum + place, dq, sem="relaxed")
+        # --8<-- [end:add]
         dk = warpgroup_mma_wait(0, deps=[dk])
         mbarrier.arrive(empty.index(n % 4))
         # --8<-- [end:products]
-        start_m += 64
-        if start_m >= seq_q:  # the next head
-            start_m = first
-            dq_sum += rows_of_head.to(gl.int64) * BLOCK_D
-
     # --8<-- [start:finish]
     mbarrier.arrive(read)
     v.store(dv.to(v.dtype))
     mbarrier.wait(read, 0)  # the other has read these keys, too
     k.store((dk * scale).to(k.dtype))
     fence_async_shared()
-    at = [batch, kv_head, keys, 0]
-    tma.async_copy_shared_to_global(dv_desc, at, v_tiles.index(W))
-    tma.async_copy_shared_to_global(dk_desc, at, k_tiles.index(W))
+    at = [batch, kv_head, start_n + 64 * W, 0]
+    tma.async_copy_shared_to_global(dv_desc, at, kv_tiles.index(2 + W))
+    tma.async_copy_shared_to_global(dk_desc, at, kv_tiles.index(W))
     tma.store_wait(0)
     # --8<-- [end:finish]
 
 
-# --8<-- [end:consume]
 @gluon.jit
 def backward_kernel(
-    q_desc, do_desc, rows_desc, k_desc, v_desc, dk_desc, dv_desc, dq_sum, scale,
-    scale_log2, GROUP: gl.constexpr, CAUSAL: gl.constexpr, MASKED: gl.constexpr,
+    q_desc, do_desc, k_desc, v_desc, dk_desc, dv_desc, rows_desc, dq_sum, scale,
+    CAUSAL: gl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:where]
     seq_q, seq_k = q_desc.shape[2], k_desc.shape[2]
@@ -172,29 +138,28 @@ def backward_kernel(
     pair, start_n = four + turn % turns, turn // turns * 128
     batch, kv_head = pair // k_desc.shape[1], pair % k_desc.shape[1]
     first = gl.maximum(start_n + seq_q - seq_k, 0) // 64 * 64 if CAUSAL else 0
-    at = (batch, kv_head, start_n, first, gl.cdiv(seq_q - first, 64))
+    group = q_desc.shape[1] // k_desc.shape[1]
+    at = (batch, kv_head, group, start_n, first, gl.cdiv(seq_q - first, 64))
     # --8<-- [end:where]
     # --8<-- [start:memory]
     dtype: gl.constexpr = q_desc.dtype
     BLOCK_D: gl.constexpr = q_desc.block_type.shape[3]
     DS: gl.constexpr = gl.NVMMASharedLayout.get_default_for([64, 64], dtype)
-    k = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], k_desc.layout)
-    v = gl.allocate_shared_memory(dtype, [2, 1, 1, 64, BLOCK_D], k_desc.layout)
+    kv = gl.allocate_shared_memory(dtype, [4, 1, 1, 64, BLOCK_D], k_desc.layout)
     ring = gl.allocate_shared_memory(dtype, [4, 1, 1, 64, BLOCK_D], k_desc.layout)
-    rows = gl.allocate_shared_memory(gl.float32, [4, 1, 1, 1, 64], rows_desc.layout)
+    lines = gl.allocate_shared_memory(gl.float32, [4, 1, 1, 1, 64], rows_desc.layout)
     ds = gl.allocate_shared_memory(dtype, [4, 64, 64], DS)
-    tiles = (ring, barriers(4, 1), barriers(4, 2))  # with what is full, and empty
-    rows = (rows, barriers(4, 1), barriers(4, 2))
+    rings = (ring, barriers(4, 1), lines, barriers(4, 1), barriers(4, 2))
     kv_full, ds_full, read = barriers(1, 1), barriers(4, 1), barriers(1, 2)
     # --8<-- [end:memory]
-    given = (dk_desc, dv_desc, dq_sum, scale, scale_log2, q_desc.shape[1], seq_q, seq_k)
-    shared = (k, v, kv_full.index(0), ds, ds_full, read.index(0))
-    descs = (q_desc, do_desc, rows_desc, k_desc, v_desc)
+    given = (dk_desc, dv_desc, dq_sum, scale, seq_q, seq_k)
+    shared = (kv, kv_full.index(0), ds, ds_full, read.index(0))
+    descs = (q_desc, do_desc, k_desc, v_desc, rows_desc)
     gl.warp_specialize(
         [
-            (consume, (given, shared, tiles, rows, at, 0, GROUP, CAUSAL, MASKED)),
-            (consume, (given, shared, tiles, rows, at, 1, GROUP, CAUSAL, MASKED)),
-            (produce, (descs, k, v, kv_full.index(0), tiles, rows, at, GROUP)),
+            (consume, (given, shared, rings, at, 0, CAUSAL)),
+            (consume, (given, shared, rings, at, 1, CAUSAL)),
+            (produce, (descs, kv, kv_full.index(0), rings, at)),
         ],
         worker_num_warps=[4, 1],
         worker_num_regs=[240, 24],
@@ -211,11 +176,10 @@ def attention_backward(
     """The gradients of softmax(q k^T * scale) v: dq not the same bits in every run.
 
     Args:
-        q: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
+        q, o, do: [batch, heads, seq_q, head_dim], float16 or bfloat16, on a Hopper GPU;
             head_dim a multiple of 8 up to 128. What descriptors cannot take is copied.
         k, v: [batch, kv_heads, seq_k, head_dim], as q; kv_heads divides heads.
-        o, do: what the forward pass returned, and its gradient: as q.
-        lse, dlse: so of the natural logsumexp: [batch, heads, seq_q], float32.
+        lse, dlse: natural logsumexp, and its gradient: [batch, heads, seq_q], float32.
         causal, scale: as in the forward pass; head_dim ** -0.5 if None.
 
     Returns dq, dk, dv: as q, k and v, in their layouts unless these were copied.
@@ -235,20 +199,14 @@ def attention_backward(
     layout = gl.NVMMASharedLayout.get_default_for(block, gl.float16)  # 16 bits
     line = gl.NVMMASharedLayout(swizzle_byte_width=0, element_bitwidth=32, rank=4)
     make = TensorDescriptor.from_tensor
-    # --8<-- [start:steps]
-    sizes = batch, heads, triton.cdiv(seq_q, 64), 64 * block[3]
-    dq_sum = torch.zeros(sizes, dtype=torch.float32, device=q.device)
+    descs = [make(x, block, layout) for x in (q, do, k, v, dk, dv)]
     rows = preprocess(o, do, lse, dlse=dlse)
+    dq_sum = rows.new_zeros(batch, heads, triton.cdiv(seq_q, 64), 64 * block[3])
     with torch.cuda.device_of(q):
         backward_kernel[(triton.cdiv(seq_k, 128) * batch * kv_heads,)](
-            make(q, block, layout), make(do, block, layout),
-            make(rows, [1, 1, 1, 64], line),
-            *(make(x, block, layout) for x in (k, v, dk, dv)), dq_sum, scale,
-            scale * math.log2(math.e), GROUP=heads // kv_heads, CAUSAL=causal,
-            MASKED=causal or seq_k % 128 > 0, num_warps=4,
-        )  # fmt: skip
+            *descs, make(rows, [1, 1, 1, 64], line), dq_sum, scale, causal, num_warps=4
+        )
     return postprocess(dq_sum, q, scale=scale), dk, dv
-    # --8<-- [end:steps]
 
 
 # --8<-- [end:launch]
@@ -256,11 +214,9 @@ def attention_backward(
 if __name__ == "__main__":
     if torch.cuda.is_available():
         q, k, v, do = (torch.randn(2, 3, 200, 80).cuda().half() for _ in range(4))
+        found = attention_backward(q, k, v, *attention(q, k, v), do)
         exact = [x.double().requires_grad_() for x in (q, k, v)]
-        o = torch.nn.functional.scaled_dot_product_attention(*exact)
-        o.backward(do.double())
-        lse = torch.logsumexp(q.double() @ k.double().mT * 80**-0.5, dim=-1).float()
-        found = attention_backward(q, k, v, o.detach().half(), lse, do)
+        torch.nn.functional.scaled_dot_product_attention(*exact).backward(do.double())
         errors = [(dx - x.grad).abs().max() for dx, x in zip(found, exact, strict=True)]
         print("cuda: largest errors", *(f"{error:.1e}" for error in errors))
     else:

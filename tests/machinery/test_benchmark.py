@@ -7,6 +7,7 @@ import pickle
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,7 @@ from benchmarks import beforehand, calls, parts, peers, run, timing
 from benchmarks.part import Kernel, Part, Wrong, near, published
 from benchmarks.parts import attention
 from benchmarks.parts.attention import timeline, varlen
+from benchmarks.parts.hopper import profile
 from benchmarks.run import Run
 from snippets.softmax import persistent
 from tests.harness.language import replaced_once
@@ -417,7 +419,40 @@ def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     peers.compiled_flex.cache_clear()
 
 
-@pytest.mark.usefixtures("small", "everybody")
+@pytest.fixture
+def ncu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVIDIA's profiler: it counts 1,250 of everything, of one call of each kernel."""
+    part, seen = profile.PART, []
+    monkeypatch.setattr(profile, "PART", replace(part, shapes=small_shapes(part)))
+    monkeypatch.setattr(torch.cuda.profiler, "start", lambda: seen.append("start"))
+    monkeypatch.setattr(torch.cuda.profiler, "stop", lambda: seen.append("stop"))
+
+    def run(command: list[str], **_: Any) -> Shape:
+        seen.clear()
+        profile.main(*json.loads(command[-1]))
+        assert seen == ["start", "stop"] * (len(seen) // 2)
+        asked = command[command.index("--metrics") + 1].split(",")
+        units, row = (["x"] * len(asked), ["1,250"] * len(asked))
+        rows = [asked, units, *[row] * (len(seen) // 2)]
+        table = "\n".join(",".join(f'"{cell}"' for cell in each) for each in rows)
+        return Shape(stdout=f"==PROF== told\n{table}\n", stderr="", returncode=0)
+
+    monkeypatch.setattr(profile, "subprocess", Shape(run=run))
+
+
+def test_the_profiler_must_see_each_kernel_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost = Shape(stdout='"a"\n"x"\n"1"\n', stderr="", returncode=0)
+    monkeypatch.setattr(profile, "subprocess", Shape(run=lambda *_, **__: lost))
+    monkeypatch.setattr(timing, "in_graphs", lambda calls: {name: {} for name in calls})
+    q = torch.empty(1, 1, 8, 4)
+    named = {name: [partial(print, q=q, causal=False)] for name in "ab"}
+    with pytest.raises(RuntimeError, match="ncu saw 1 launches, not 2"):
+        profile.measure(named)
+
+
+@pytest.mark.usefixtures("small", "everybody", "ncu")
 @pytest.mark.parametrize("name", parts.names())
 def test_every_list_can_be_measured(
     name: str, path: Path, monkeypatch: pytest.MonkeyPatch
@@ -457,6 +492,9 @@ def test_every_list_can_be_measured(
     wanted = {rates[part.ceiling]} if part.ceiling else set()
     wanted |= {key for key, kernel in part.against.items() if kernel not in refused}
     assert all(wanted <= entry.keys() for entry in entries)
+    if name == "hopper/profile":
+        for entry in entries:
+            assert (entry["cycles"], entry["fraction_of_issue_slots"]) == (1250, 12.5)
     assert records.load_benchmark(path).stale(ROOT) == []
     timed = {f"snippets/{part.own[name].of}" for name in asked & part.own.keys()}
     assert record["manifest"].keys() >= timed

@@ -3,16 +3,18 @@
 import json
 import re
 import shutil
+import textwrap
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from tests.machinery.repository import Repository
 from tests.mutants import Mutant
-from tests.mutants.judge import judge
+from tests.mutants.judge import MOST, judge, pieces
 from tests.mutants.server import Server
 from tests.mutants.verdicts import Verdicts
 from verified_docs import layout
@@ -129,8 +131,26 @@ def test_a_mutant_that_never_ends_is_killed(root, tmp_path):
         (fault,) = judged(root, server, bug)
         hangs = replace(bug, may_hang=True)
         assert judged(root, server, hangs) == [""]
-    assert fault.endswith("'bug': the tests take too long")
+    assert fault.endswith("'bug': a test takes too long")
     assert hangs.key == bug.key
+
+
+def test_the_limit_is_of_one_test_and_of_one_setup(root, tmp_path):
+    slow = """
+        import time, pytest
+
+        @pytest.fixture
+        def turn():
+            time.sleep(1.2)
+
+        @pytest.mark.parametrize("x", [0, 1])
+        def test_slow(x, turn):
+            time.sleep(1.2)
+    """
+    (root / TEST).write_text(textwrap.dedent(slow))
+    with closing(Server(root, tmp_path, seconds=2)) as server:
+        (fault,) = judged(root, server, BUG)
+    assert fault.endswith("the tests pass nevertheless")
 
 
 def test_a_test_that_fails_anyway_catches_nothing(root, server):
@@ -155,6 +175,36 @@ def test_what_caught_it_before_is_tried_first(root, server):
     assert judged(root, server, BUG, hint="test_that_is_gone") == ["test_of_two"]
 
 
+def test_refusals_are_tried_first_and_properties_last(root, tmp_path):
+    tests = """
+        from hypothesis import given, strategies
+
+        @given(strategies.integers())
+        def test_any(x):
+            assert double.double(x) == x + x
+
+        def test_of_two():
+            assert double.double(2) == 4
+
+        def test_refuses():
+            assert double.double(1) == 2
+    """
+    imports = "from snippets.part import double\n"
+    (root / TEST).write_text(imports + textwrap.dedent(tests))
+    seen_by_two = Mutant("2 * x", "2 * x + (x > 1)", "other")
+    with closing(Server(root, tmp_path, seconds=60)) as server:
+        caught = judged(root, server, BUG, seen_by_two)
+    assert caught == ["test_refuses", "test_of_two"]
+
+
+def test_each_mutant_is_in_one_piece_and_no_piece_is_long():
+    for number in (1, MOST, MOST + 1, 51):
+        mutants = [Mutant("x", "y", f"{i}") for i in range(number)]
+        found = pieces(mutants)
+        assert sorted(chain(*found), key=mutants.index) == mutants
+        assert max(map(len, found)) <= MOST
+
+
 @pytest.mark.parametrize(
     ("mutant", "reason"),
     [
@@ -174,7 +224,7 @@ def test_a_mutation_that_does_not_fit_is_an_error(mutant, reason):
 
 def test_a_verdict_is_fresh_until_something_that_it_depends_on_changes(root):
     assert not Verdicts(root, SNIPPET).fresh(BUG)
-    Verdicts(root, SNIPPET).save({BUG: "test_of_three"})
+    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [])
     for name in FILES:
         assert Verdicts(root, SNIPPET).fresh(BUG)
         right = (root / name).read_text()
@@ -186,7 +236,7 @@ def test_a_verdict_is_fresh_until_something_that_it_depends_on_changes(root):
 
 
 def test_a_verdict_is_of_one_mutant(root):
-    Verdicts(root, SNIPPET).save({BUG: "test_of_three"})
+    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [])
     found = Verdicts(root, SNIPPET)
     for other in (Mutant("2 * x", "4 * x", "bug"), Mutant("2 * x", "3 * x", "bugs")):
         assert not found.fresh(other)
@@ -196,26 +246,58 @@ def test_a_verdict_is_of_one_mutant(root):
 def test_what_changed_while_it_was_judged_is_not_recorded(root):
     verdicts = Verdicts(root, SNIPPET)
     Repository(root).edit(TEST, "== 6", "== 7")
-    verdicts.save({BUG: "test_of_three"})
+    verdicts.save({BUG: "test_of_three"}, [])
+    assert not (root / RECORD).exists()
+
+
+OTHER = Mutant("2 * x", "4 * x", "other")
+
+
+def test_workers_save_pieces_of_one_snippet(root):
+    one, two = Verdicts(root, SNIPPET), Verdicts(root, SNIPPET)
+    one.save({BUG: "test_of_three"}, [OTHER])
+    two.save({OTHER: "test_of_three"}, [BUG])
+    found = Verdicts(root, SNIPPET)
+    assert found.fresh(BUG)
+    assert found.fresh(OTHER)
+    # Tried again, it was not caught; and the other is of the list no more.
+    found.save({}, [OTHER])
+    assert not Verdicts(root, SNIPPET).fresh(BUG)
+    assert Verdicts(root, SNIPPET).fresh(OTHER)
+    found.save({}, [])
+    assert not Verdicts(root, SNIPPET).fresh(OTHER)
+
+
+def test_a_verdict_on_other_files_does_not_stay(root):
+    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [])
+    Repository(root).edit(TEST, "== 6", "== 2 * 3")
+    Verdicts(root, SNIPPET).save({OTHER: "test_of_three"}, [BUG])
+    assert Verdicts(root, SNIPPET).fresh(OTHER)
+    assert not Verdicts(root, SNIPPET).fresh(BUG)
+
+
+def test_what_was_not_tried_is_not_written(root):
+    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [], "NVIDIA H200")
+    Verdicts(root, SNIPPET).save({}, [BUG])
     assert not (root / RECORD).exists()
 
 
 def test_a_snippet_that_is_gone_leaves_the_record(root):
-    Verdicts(root, SNIPPET).save({BUG: "test_of_three"})
+    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [])
     (root / "snippets" / SNIPPET).rename(root / "snippets/part/twice.py")
     (root / TEST).rename(root / "tests/snippets/part/test_twice.py")
-    Verdicts(root, "part/twice.py").save({})
+    Verdicts(root, "part/twice.py").save({BUG: "test_of_three"}, [])
     assert [*json.loads((root / RECORD).read_text())["snippets"]] == ["part/twice.py"]
 
 
 def test_the_verdicts_of_a_gpu_are_in_its_record_and_count_everywhere(root):
-    Verdicts(root, SNIPPET, "NVIDIA H200").save({BUG: "test_of_three"})
+    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [], "NVIDIA H200")
     assert not (root / RECORD).exists()
     assert (root / "records/nvidia-h200/mutants.json").exists()
     assert Verdicts(root, SNIPPET).fresh(BUG)
     # Those of another machine, of other files, do not hide them.
     Repository(root).edit(TEST, "== 6", "== 2 * 3")
     assert not Verdicts(root, SNIPPET).fresh(BUG)
-    Verdicts(root, SNIPPET).save({})
+    Verdicts(root, SNIPPET).save({OTHER: "test_of_three"}, [])
     Repository(root).edit(TEST, "== 2 * 3", "== 6")
     assert Verdicts(root, SNIPPET).fresh(BUG)

@@ -9,6 +9,14 @@ from tests.mutants import Mutant
 from tests.mutants.server import Run, Verdict
 from verified_docs import layout
 
+MOST = 8  # of a piece: what is lost if a run is cut
+
+
+def pieces(mutants: list[Mutant]) -> list[list[Mutant]]:
+    """The mutants in pieces; neighbours, which are alike, in different ones."""
+    number = -(-len(mutants) // MOST)
+    return [mutants[i::number] for i in range(number)]
+
 
 def judge(
     root: Path,
@@ -25,8 +33,8 @@ def judge(
         run: runs tests.
 
     Returns:
-        For each mutant that was caught the test, relative to its module, or "" if the
-        tests never end; and what is wrong with the others. If a test fails without any
+        For each mutant that was caught the test, relative to its module, or "" if a
+        test never ends; and what is wrong with the others. If a test fails without any
         mutant, none was caught.
     """
     name, test = layout.snippet_file(snippet), layout.test_file(snippet)
@@ -51,7 +59,7 @@ def judge(
 def _fault(verdict: Verdict, mutant: Mutant) -> str:
     """Why a verdict does not say that the tests see the bug; "" if it does."""
     if verdict.exit_code is None:
-        return "" if mutant.may_hang else "the tests take too long"
+        return "" if mutant.may_hang else "a test takes too long"
     if verdict.exit_code == pytest.ExitCode.OK:
         return "the tests pass nevertheless"
     if verdict.exit_code != pytest.ExitCode.TESTS_FAILED or not verdict.failed:

@@ -59,7 +59,7 @@ class Verdict:
     """What a run said.
 
     Attributes:
-        exit_code: pytest's; None if it took too long.
+        exit_code: pytest's; None if a test took too long.
         failed: the test that failed, relative to its module; "" if none did. One that
             fails only because the mutant does not compile, if there is no other.
         compiles: did it fail for another reason?
@@ -78,7 +78,7 @@ class Server:
     Args:
         root: the repository.
         folder: where snippets with a bug are written.
-        seconds: how long a run may take.
+        seconds: how long a test may take; its setup, as long again.
     """
 
     def __init__(self, root: Path, folder: Path, seconds: int) -> None:
@@ -161,10 +161,10 @@ class Forks:
             while run := self._runs.recv():
                 process = os.fork()
                 if not process:
-                    signal.alarm(self._seconds)
                     if run.module:
                         plant(run.module, run.text, self._folder)
-                    session.config.pluginmanager.register(Fork(run, self._runs))
+                    fork = Fork(run, self._runs, self._seconds)
+                    session.config.pluginmanager.register(fork)
                     session.config.args = list(run.nodeids)
                     return
                 # It says what it found, or ends without a word.
@@ -197,10 +197,18 @@ def plant(module: str, text: str, folder: Path) -> None:
 class Fork:
     """A pytest plugin: soon the test that catches the mutant, and how it fails."""
 
-    def __init__(self, run: Run, runs: Connection) -> None:
+    def __init__(self, run: Run, runs: Connection, seconds: int) -> None:
         self._run = run
         self._runs = runs
+        self._seconds = seconds
         self._found = Verdict(None)
+        self.pytest_runtest_setup()
+
+    def pytest_runtest_setup(self) -> None:
+        """Unless there is another within that time, SIGALRM ends the process."""
+        signal.alarm(self._seconds)
+
+    pytest_runtest_call = pytest_runtest_setup  # a setup may wait for its turn
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants import Mutant
-from tests.mutants.judge import judge
+from tests.mutants.judge import judge, pieces
 from tests.mutants.server import Server
 from tests.mutants.verdicts import Verdicts
 from verified_docs import layout
@@ -21,7 +21,7 @@ from verified_docs.code import snippets
 from verified_docs.evidence import machine
 
 ROOT = Path(__file__).parents[2]
-SECONDS = 120
+SECONDS = 40
 
 
 def table(snippet: str) -> list[Mutant]:
@@ -46,6 +46,13 @@ def faults(snippet: str, mutants: list[Mutant]) -> Iterator[str]:
 TABLES = {snippet: table(snippet) for snippet in layout.names(ROOT)}
 if FAULTS := [fault for each in TABLES.items() for fault in faults(*each)]:
     raise ValueError("\n".join(FAULTS))
+# As they are before any worker saves its own.
+VERDICTS = {snippet: Verdicts(ROOT, snippet) for snippet in TABLES}
+PIECES = [
+    pytest.param(snippet, piece, id=f"{snippet}-{number}")
+    for snippet, mutants in TABLES.items()
+    for number, piece in enumerate(pieces(mutants))
+]
 
 
 @pytest.fixture(scope="session")
@@ -56,17 +63,15 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize("snippet", TABLES)
-def test_are_caught(snippet: str, server: Server) -> None:
+@pytest.mark.parametrize(("snippet", "piece"), PIECES)
+def test_are_caught(snippet: str, piece: list[Mutant], server: Server) -> None:
     gpu = machine.gpu_name() if snippets.load(ROOT, snippet).gpu_only else ""
-    mutants, verdicts = TABLES[snippet], Verdicts(ROOT, snippet, gpu or "")
-    due = [m for m in mutants if os.environ.get("ALL") or not verdicts.fresh(m)]
+    verdicts = VERDICTS[snippet]
+    due = [m for m in piece if os.environ.get("ALL") or not verdicts.fresh(m)]
     if due and gpu is None:
-        pytest.skip(
-            f"only a GPU can judge it; {len(due)} of {len(mutants)} bugs are due"
-        )
-    hints = {mutant: verdicts.hint(mutant) for mutant in mutants}
-    known = {m: hints.pop(m) for m in mutants if m not in due}
+        pytest.skip(f"only a GPU can judge it; {len(due)} of {len(piece)} bugs are due")
+    hints = {mutant: verdicts.hint(mutant) for mutant in due}
     caught, faults = judge(ROOT, snippet, hints, server.run)
-    verdicts.save(known | caught)
+    others = [mutant for mutant in TABLES[snippet] if mutant not in due]
+    verdicts.save(caught, others, gpu or "")
     assert not faults, "\n".join(faults)

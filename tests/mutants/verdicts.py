@@ -6,7 +6,7 @@ the record of that GPU, and are read wherever one has them.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,10 @@ class Verdicts:
     Args:
         root: the repository.
         snippet: the snippet's name.
-        gpu: the GPU that judges them now; "" for the interpreter.
     """
 
-    def __init__(self, root: Path, snippet: str, gpu: str = "") -> None:
+    def __init__(self, root: Path, snippet: str) -> None:
         self.root = root
-        self.path = root / layout.verdicts_file(gpu)
         self.snippet = snippet
         judge = (path.relative_to(root) for path in root.glob(f"{layout.MUTANTS}/*.py"))
         files = manifest.imported(root, snippet) | {path.as_posix() for path in judge}
@@ -49,23 +47,36 @@ class Verdicts:
         names = {key.rpartition(" ")[0]: test for key, test in self._caught.items()}
         return self._caught.get(mutant.key, names.get(mutant.why, ""))
 
-    def save(self, caught: Mapping[Mutant, str]) -> None:
+    def save(
+        self, caught: Mapping[Mutant, str], others: Iterable[Mutant], gpu: str = ""
+    ) -> None:
         """Write down which tests caught the mutants, unless a file has changed since.
 
-        Another process may do so meanwhile for another snippet.
+        Another process may do so meanwhile, also for other mutants of the snippet.
+
+        Args:
+            caught: the test for each.
+            others: the mutants that were not tried: what the record has of them stays.
+            gpu: the GPU that judged them; "" for the interpreter.
         """
         if records.changed(self.root, self.manifest):
             return
-        with records.alone(self.path.parent):
-            record = _read(self.path)
-            record["snippets"][self.snippet] = {
-                "manifest": self.manifest,
-                "caught": {mutant.key: test for mutant, test in caught.items()},
-            }
-            for name in record["snippets"].keys() - layout.names(self.root):
-                del record["snippets"][name]
-            text = json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False)
-            records.write(self.path, text + "\n")
+        path = self.root / layout.verdicts_file(gpu)
+        with records.alone(path.parent):
+            record = _read(path)
+            names = layout.names(self.root)
+            known = {n: was for n, was in record["snippets"].items() if n in names}
+            was = known.get(self.snippet, {"manifest": {}, "caught": {}})
+            fresh = was["manifest"] == self.manifest
+            keys = {mutant.key for mutant in others if fresh}
+            found = {key: test for key, test in was["caught"].items() if key in keys}
+            found |= {mutant.key: test for mutant, test in caught.items()}
+            if found or fresh:
+                known[self.snippet] = {"manifest": self.manifest, "caught": found}
+            if known != record["snippets"]:
+                record["snippets"] = known
+                text = json.dumps(record, indent=1, sort_keys=True, ensure_ascii=False)
+                records.write(path, text + "\n")
 
 
 def _read(path: Path) -> dict[str, Any]:

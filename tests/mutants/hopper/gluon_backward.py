@@ -3,10 +3,10 @@
 from tests.mutants import Mutant
 
 SUMS = [
-    Mutant("torch.zeros(sizes", "torch.empty(sizes", "sums begin as they were"),
+    Mutant("rows.new_zeros(", "rows.new_empty(", "sums begin as they were"),
     Mutant(
-        'gl.atomic_add(dq_sum + gl.arange(0, 64 * HALF, LINES), dq, sem="relaxed")',
-        "gl.store(dq_sum + gl.arange(0, 64 * HALF, LINES), dq)",
+        'gl.atomic_add(dq_sum + place, dq, sem="relaxed")',
+        "gl.store(dq_sum + place, dq)",
         "stored: the last program wins",
     ),
     Mutant(
@@ -14,41 +14,28 @@ SUMS = [
         "permute((0, 1, 2, 3, 4, 5, 6))",
         "sums in another order than they are read in",
     ),
-    Mutant("+ W * 64 * HALF, dq)", ", dq)", "both halves of the columns in one place"),
-    Mutant(
-        "(batch * heads + kv_head * GROUP).to(gl.int64) *",
-        "(batch * heads + kv_head * GROUP) *",
-        "offsets of heads of 32 bits",
-    ),
-    Mutant(
-        "(batch * heads + kv_head * GROUP)",
-        "(batch * heads + kv_head)",
-        "dq of the heads of keys",
-    ),
-    Mutant(
-        "            dq_sum += rows_of_head.to(gl.int64) * BLOCK_D\n",
-        "",
-        "dq of a group in its first head",
-    ),
+    Mutant("(2 * tile + W)", "(2 * tile)", "both halves of the columns in one place"),
+    Mutant("+ kv_head).to(gl.int64) *", "+ kv_head) *", "offsets of heads of 32 bits"),
+    Mutant("(batch * dk_desc.shape[1] + kv_head)", "kv_head", "dq of the first batch"),
+    Mutant(".to(gl.int64) * group + i", ".to(gl.int64) + i", "dq of the heads of keys"),
+    Mutant("* group + i // steps\n", "* group\n", "dq of a group in its first head"),
     Mutant("dq_sum, q, scale=scale)", "dq_sum, q)", "dq scaled as if by default"),
     Mutant(
         "gl.minimum(4, pairs - four)", "4", "the last heads are not four: some are lost"
     ),
 ]
 WEIGHTS = [
-    Mutant("offs_n < seq_k", "offs_n <= seq_k", "a key too many"),
-    Mutant("(offs_m + seq_k - seq_q)[None, :]", "offs_m[None, :]", "aligned top left"),
+    Mutant("[:, None] < ends", "[:, None] <= ends", "a key too many"),
+    Mutant("start_m + 1 + seq_k - seq_q", "start_m + 1", "aligned top left"),
+    Mutant("start_m + 1 + seq_k", "start_m + seq_k", "not its own key"),
+    Mutant("+ 64 * W + 64 > seen_by_all:", "+ 64 * W > seen_by_all:", "cut tiles"),
     Mutant(
-        "seen &= offs_n[:, None] <=", "seen &= offs_n[:, None] <", "not its own key"
+        "ends += gl.arange(0, 64, gl.SliceLayout(0, SCORES))[None, :]",
+        "ends += 64",
+        "all queries of a tile see what the last one does",
     ),
     Mutant(
-        "start_m + 1 + seq_k - seq_q",
-        "start_m + 64 + seq_k - seq_q",
-        "tiles on the diagonal that are not masked",
-    ),
-    Mutant("if start_n + 64 > seen_by_all:", "if start_n > seen_by_all:", "cut tiles"),
-    Mutant(
-        "mask(p, start_m, keys,", "mask(p, start_m, start_n,", "one consumer's keys"
+        "offs_n = start_n + 64 * W + gl", "offs_n = start_n + gl", "one consumer's keys"
     ),
     Mutant(
         "gl.maximum(start_n + seq_q - seq_k, 0)",
@@ -61,18 +48,13 @@ WEIGHTS = [
         "queries bounded top left",
     ),
     Mutant(
-        "MASKED=causal or seq_k % 128 > 0",
-        "MASKED=causal",
+        "if start_n + 64 * W + 64 > seen_by_all:",
+        "if CAUSAL and start_n + 64 * W + 64 > seen_by_all:",
         "keys that do not exist have weights: infinity * 0 in dq",
     ),
-    Mutant(
-        "MASKED=causal or seq_k % 128 > 0",
-        "MASKED=causal or seq_k % 64 > 0",
-        "half a tile of keys that do not exist",
-    ),
-    Mutant("CAUSAL=causal", "CAUSAL=False", "causal ignored"),
-    Mutant("dp - delta_line.load(SCORES)", "dp", "no row-dot"),
-    Mutant("dp - delta_line", "dp + delta_line", "the row-dot added"),
+    Mutant("scale, causal, num", "scale, False, num", "causal ignored"),
+    Mutant("(dp - take(lines, lines_full, m).load(SCORES))", "dp", "no row-dot"),
+    Mutant("dp - take", "dp + take", "the row-dot added"),
     Mutant("preprocess(o, do, lse, dlse=dlse)", "preprocess(o, do, lse)", "dlse lost"),
     Mutant(
         "head_dim**-0.5 if scale is None else scale",
@@ -86,14 +68,14 @@ PRODUCTS = [
     Mutant("warpgroup_mma(ds_other, k_other", "warpgroup_mma(ds_own, k_other", "ds"),
     Mutant("warpgroup_mma(ds_other, k_other", "warpgroup_mma(ds_other, k_own", "keys"),
     Mutant("k.slice(W * HALF,", "k.slice(0,", "one half of K's columns"),
-    Mutant("start_n + 64 * W, first", "start_n, first", "one consumer's keys for both"),
+    Mutant("start_n + 64 * W, 0]", "start_n, 0]", "one consumer's keys for both"),
     Mutant(
         "keys = [batch, kv_head, start_n + 64 * w, 0]",
         "keys = [batch, kv_head, start_n, 0]",
         "the same keys twice",
     ),
-    Mutant("kv_head * GROUP + i // steps,", "kv_head * GROUP,", "one head of a group"),
-    Mutant("first + i % steps * 64", "first + i * 64", "a group's first head goes on"),
+    Mutant("kv_head * group + i // steps,", "kv_head * group,", "one head of a group"),
+    Mutant("i // steps, first + i % steps", "i // steps, first + i", "head after head"),
     Mutant("[batch, head, 1, start_m]", "[batch, head, 0, start_m]", "lse for delta"),
     Mutant("triton.cdiv(seq_k, 128)", "seq_k // 128", "the last keys lost"),
     Mutant("gl.cdiv(seq_q - first, 64)", "(seq_q - first) // 64", "no last queries"),
@@ -139,13 +121,11 @@ WAITS = [
         "take(lines, lines_full, m)",
         "lines.index(m % 4).reshape([1, 64])",
         "delta is not waited for",
-        may_hang=True,
     ),
     Mutant(
-        "        mbarrier.arrive(lines_empty.index(n % 4))\n",
-        "",
-        "nobody says that lse was read",
-        may_hang=True,
+        "take(lines, lines_full, n)",
+        "lines.index(n % 4).reshape([1, 64])",
+        "lse is not waited for",
     ),
     Mutant(
         "        dk = warpgroup_mma_wait(0, deps=[dk])\n"

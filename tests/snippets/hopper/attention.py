@@ -9,6 +9,7 @@ from tests.harness.inputs import HALVES, QKV, pairs_around
 from tests.harness.poison import guarded
 from tests.harness.suite import Named, Refusal
 from tests.snippets.attention.tuning import DescriptorTests
+from tests.snippets.hopper.gluon import OnGpu
 
 SEVERAL = ((127, 31), (128, 32), (129, 33), (191, 47), (192, 48), (193, 49))
 
@@ -23,15 +24,13 @@ def in_half(x: torch.Tensor) -> torch.Tensor:
     return half
 
 
-class HopperTests(DescriptorTests):
+class HopperTests(OnGpu, DescriptorTests):
     """What holds of a rung in Gluon: tiles of 64 queries, on a GPU only.
 
     The tests of attention that try float32 try the same values in float16 here.
     """
 
     causal = False
-    dtypes = HALVES
-    interpreted = ()
     # Around the rows of one, two and three consumers.
     lengths = (*pairs_around(64, 16), *SEVERAL)
     refused: ClassVar = {**DescriptorTests.refused, "causal": (True,)}
@@ -41,19 +40,6 @@ class HopperTests(DescriptorTests):
         {"block_n": 32},
         {},
     )
-
-    @pytest.fixture(autouse=True)
-    def on_a_gpu(self, request: pytest.FixtureRequest) -> None:
-        """Without one, only what is refused is tried: no interpreter runs Gluon."""
-        if (
-            not torch.cuda.is_available()
-            and request.function.__name__ != "test_refuses"
-        ):
-            pytest.skip("needs a GPU")
-
-    def cases(self) -> dict[str, Any]:
-        """All dtypes: they wait for a GPU, too."""
-        return super().cases() | {"dtype": self.dtypes}
 
     def inputs(
         self,

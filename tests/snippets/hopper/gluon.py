@@ -1,12 +1,35 @@
 """What the tests of Gluon kernels share."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 
+from tests.harness.inputs import HALVES
+
 # Off the GPU, these tests see what is refused, and what needs no kernel.
 NO_ACCURACY = "" if torch.cuda.is_available() else "no interpreter runs Gluon"
+
+
+class OnGpu:
+    """A suite of kernels in 16 bits that only a GPU runs."""
+
+    dtypes = HALVES
+    interpreted = ()
+
+    @pytest.fixture(autouse=True)
+    def on_a_gpu(self, request: pytest.FixtureRequest) -> None:
+        """Without one, only what is refused is tried: no interpreter runs Gluon."""
+        if (
+            not torch.cuda.is_available()
+            and request.function.__name__ != "test_refuses"
+        ):
+            pytest.skip("needs a GPU")
+
+    def cases(self) -> dict[str, Any]:
+        """All dtypes: they wait for a GPU, too."""
+        return super().cases() | {"dtype": self.dtypes}
 
 
 def in_rows_of_16_bytes(x: torch.Tensor) -> torch.Tensor:

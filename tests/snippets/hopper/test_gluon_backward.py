@@ -1,45 +1,30 @@
 """Tests of snippets/hopper/gluon_backward.py."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 import torch
 
 from snippets.hopper import gluon_backward
-from tests.harness.inputs import HALVES, pairs_around
+from tests.harness.inputs import pairs_around
 from tests.harness.poison import guarded
 from tests.snippets.attention.reference import visible
 from tests.snippets.backward.suite import LENGTHS, RUNS, BackwardTests
-from tests.snippets.hopper.gluon import NO_ACCURACY  # noqa: F401
+from tests.snippets.hopper.gluon import NO_ACCURACY, OnGpu  # noqa: F401
 
 EPS = torch.finfo(torch.float32).eps
 KEYS = 128  # of a tile
 
 
-class TestGluonBackward(BackwardTests):
+class TestGluonBackward(OnGpu, BackwardTests):
     function = staticmethod(gluon_backward.attention_backward)
     copies = True
-    dtypes = HALVES
-    interpreted = ()
     head_dims = (16, 32, 40, 64, 80, 96, 128)
     most_heads = None
     bad_head_dims: ClassVar = (0, 12, 136, 256, 264)
     # Those of dq are not: see test_runs_differ_by_rounding_alone.
     test_the_same_bits_in_every_run = None
     test_every_block_size = None  # there is one
-
-    @pytest.fixture(autouse=True)
-    def on_a_gpu(self, request: pytest.FixtureRequest) -> None:
-        """Without one, only what is refused is tried: no interpreter runs Gluon."""
-        if (
-            not torch.cuda.is_available()
-            and request.function.__name__ != "test_refuses"
-        ):
-            pytest.skip("needs a GPU")
-
-    def cases(self) -> dict[str, Any]:
-        """All dtypes: they wait for a GPU, too."""
-        return super().cases() | {"dtype": self.dtypes}
 
     # With a single key dq is 0, and what is computed is what rounding leaves of that.
     @pytest.mark.parametrize(
