@@ -3,70 +3,34 @@
 from tests.mutants import Mutant
 
 MUTANTS = [
-    # The order of the keys.
-    Mutant(
-        "col % HALF // 2 * 4 + col // HALF * 2 + col % 2",
-        "col",
-        "the mask in the order of columns",
-    ),
-    Mutant("col // HALF * 2 + col % 2", "col % 2", "half of the keys masked twice"),
-    Mutant("i % 2 * 2, i // 2", "0, i // 2", "the first two of each four, twice"),
-    Mutant("i // 2 * 128]", "0]", "the first 128 columns of K, twice"),
-    Mutant("start_n // 4,", "start_n,", "a tile of K four times too far"),
-    Mutant("    if seq_k % 4:\n", "    if False:\n", "the last keys cut off"),
-    Mutant("-seq_k % 4)", "seq_k % 4)", "as many more keys as there are too many"),
-    # Softmax.
-    Mutant("P_BITS = gl.constexpr(8)", "P_BITS = gl.constexpr(0)", "weights up to 1"),
-    Mutant("P_BITS = gl.constexpr(8)", "P_BITS = gl.constexpr(9)", "weights of 512"),
-    Mutant("(shift[:, None] - P_BITS)", "shift[:, None]", "lse 8 bits off"),
-    Mutant("gl.log2(l_i) - P_BITS)", "gl.log2(l_i))", "lse 8 bits too large"),
-    Mutant('gl.where(m_new == float("-inf"), 0.0, m_new)', "m_new", "(-inf) - (-inf)"),
-    # The sums.
-    Mutant("(acc[c] * alpha + waited,)", "(acc[c] + waited,)", "an old sum as it was"),
-    Mutant(
-        "(acc[c] * alpha + waited[0],)",
-        "(acc[c] + waited[0],)",
-        "an old sum of the last columns as it was",
-    ),
-    Mutant(
-        "pv = warpgroup_mma(p, part, no_sums, use_acc=False, is_async=True)",
-        "pv = warpgroup_mma(p, part, acc[c] * alpha, is_async=True) - acc[c] * alpha",
-        "one sum for all tiles",
-        may_not_compile=True,
-    ),
-    # Scales.
-    Mutant("q_scale + batch * heads + head", "q_scale", "one factor of q"),
-    Mutant("gl.load(k_scale + kv_head)", "gl.load(k_scale)", "one factor of K"),
-    Mutant("gl.load(v_scale + kv_head)", "gl.load(v_scale)", "one factor of V"),
-    Mutant(
-        "kv_head = batch * kv_heads + head //",
-        "kv_head = head //",
-        "factors of batch 0",
-    ),
-    Mutant(
-        "acc[c] / l_safe[:, None] * o_scale",
-        "acc[c] * (o_scale / l_safe[:, None])",
-        "a tiny factor of V loses digits",
-    ),
-    Mutant("gl.where(scale < 1.2e-38, 1.2e-38, scale)", "scale", "0 * -inf"),
-    Mutant("[x.contiguous() for x in", "[x for x in", "every other factor"),
     # Which rows and keys.
-    Mutant("gl.minimum(tiles, 1), seq_k", "0, seq_k", "no mask without causal"),
+    Mutant("0, start_n // 4, 0, 0]", "0, start_n, 0, 0]", "K four times too far"),
+    Mutant("[batch * kv_heads + kv_head,", "[kv_head,", "keys of batch 0"),
+    Mutant("kv_head = head // (heads // kv_heads)", "kv_head = 0", "one head of keys"),
+    Mutant("kv_pair = pair //", "kv_pair = head //", "factors of batch 0"),
+    Mutant("pair = batch * heads + head", "pair = head", "all factors of batch 0"),
+    Mutant("band = end - whole // 128", "band = first", "no mask"),
     Mutant("offs_m + 1 + seq_k - seq_q", "offs_m + 1", "aligned top left"),
-    Mutant(
-        "band = gl.maximum(tiles - whole // BLOCK_N, band)", "band = band", "no band"
-    ),
     Mutant(
         "(block + 1 + seq_k - seq_q, 0)",
         "(block + 64 + seq_k - seq_q, 0)",
         "a thin band",
     ),
-    Mutant("(end - 1 - i) * BLOCK_N", "(end - i) * BLOCK_N", "the mask a tile too far"),
-    Mutant("block + 64 * W + gl.arange", "block + gl.arange", "one consumer's mask"),
+    Mutant("(end - 1 - i) * 128", "(end - i) * 128", "the mask a tile too far"),
     Mutant(
-        "rows = [batch, head, block + 64 * W, 0]",
-        "rows = [batch, head, block, 0]",
-        "one consumer's rows for all",
+        "(first + tiles - 1 - i) * 128",
+        "(i - first) * 128",
+        "the first tile first, and the mask with it",
+    ),
+    Mutant(
+        "ends = block + 64 * W, first", "ends = block, first", "one consumer's rows"
+    ),
+    Mutant("block + 64 * w, 0]", "block, 0]", "one consumer's queries"),
+    # The sums.
+    Mutant(
+        "tile.add(acc, alpha, p",
+        "tile.add(acc, alpha * 0 + 1, p",
+        "an old sum as it was",
     ),
     # Whose blocks.
     Mutant("blocks - 1 - at, at)", "at, at)", "the first half of the blocks, twice"),
@@ -74,41 +38,58 @@ MUTANTS = [
     Mutant("2 * at + 1 < blocks", "2 * at + 2 < blocks", "a block lost"),
     Mutant("there = there & (pair < ", "there = there | (pair < ", "heads beyond all"),
     Mutant(
+        "gl.program_id(0) + turn * gl.num_programs(0)",
+        "gl.program_id(0)",
+        "the first block in each turn",
+    ),
+    Mutant(
+        "gl.program_id(0) + turn // 2 * gl.num_programs(0)",
+        "gl.program_id(0) + turn * gl.num_programs(0)",
+        "every other pair of blocks left out",
+    ),
+    Mutant(
         "turns = triton.cdiv(items, programs)",
         "turns = items // programs",
         "the last turn left out",
     ),
     Mutant("block + BLOCK_M + seq_k", "block + seq_k", "the diagonal left out"),
-    # Who waits for whom.
     Mutant(
-        "                mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)\n",
-        "",
-        "Q replaced while it is multiplied",
+        "gl.maximum(gl.cdiv(last, 128), 1)",
+        "gl.cdiv(last, 128)",
+        "blocks that see nothing have no queries",
+        may_hang=True,
     ),
+    # Who waits for whom.
     Mutant(
         "            mbarrier.wait(q_full.index(W), blocks & 1)\n",
         "",
         "Q is not waited for",
     ),
     Mutant(
-        "    mbarrier.wait(empty.index(n % PLACES), (n // PLACES & 1) ^ 1)\n",
+        "        mbarrier.wait(k_full.index(i % PLACES), i // PLACES & 1)\n",
         "",
-        "K replaced while it is multiplied",
+        "K is not waited for",
     ),
     Mutant(
-        "PARTS * k_desc.block_type.nbytes",
-        "k_desc.block_type.nbytes",
-        "the first part of K is enough",
+        "            mbarrier.arrive(q_empty.index(W))\n",
+        "",
+        "Q's place is never given back",
         may_hang=True,
     ),
     Mutant(
-        "head // (q_desc.shape[1] // k_desc.shape[1])", "0", "one head of keys for all"
+        "            first += tiles\n            blocks += 1\n",
+        "            first += tiles\n",
+        "the first Q's phase for all",
+        may_hang=True,
     ),
-    Mutant("start_n -= BLOCK_N", "start_n -= 2 * BLOCK_N", "every other tile"),
+    Mutant(
+        "first, blocks = end, blocks + 1",
+        "first, blocks = 0, blocks + 1",
+        "each block walks the first places",
+        may_hang=True,
+    ),
     # The launch.
-    Mutant("if o.numel() == 0 or seq_k == 0:", "if False:", "a launch of nothing"),
-    Mutant("if not scale > 0:", "if not scale:", "a negative scale"),
-    Mutant("    check(q, k, v, q_scale, k_scale, v_scale)\n", "", "nothing refused"),
+    Mutant("    if arguments:\n", "    if True:\n", "a launch of nothing"),
     Mutant(
         "with torch.cuda.device_of(q):",
         "with torch.no_grad():",
