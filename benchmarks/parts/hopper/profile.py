@@ -5,9 +5,9 @@ which calls each kernel once more. Small kernels that go with some are left out.
 """
 
 import csv
-import json
 import subprocess
 import sys
+from functools import cache
 from typing import Any
 
 import torch
@@ -47,13 +47,20 @@ def measure(calls: Calls) -> dict[str, dict[str, Any]]:
     """The times, and then the counts of one call of each."""
     found: dict[str, dict[str, Any]] = dict(timing.in_graphs(calls))
     given = next(iter(calls.values()))[0].keywords
-    told = json.dumps([[*calls], given["q"].shape[-1], given["causal"]])
+    for name in found:
+        found[name] |= counts()[name, given["q"].shape[-1], given["causal"]]
+    return found
+
+
+@cache
+def counts() -> dict[tuple[str, int, bool], dict[str, float]]:
+    """What the profiler counts, by kernel, head_dim and mask: of all, in one go."""
     done = subprocess.run(
         [
             *("ncu", "--profile-from-start", "off", "--clock-control", "none"),
             *("--csv", "--page", "raw", "--print-units", "base"),
             *("--kernel-name", KERNELS, "--metrics", ",".join(COUNTED.values())),
-            *(sys.executable, "-m", __name__, told),
+            *(sys.executable, "-m", __name__),
         ],
         capture_output=True,
         text=True,
@@ -61,12 +68,18 @@ def measure(calls: Calls) -> dict[str, dict[str, Any]]:
     _, *rows = csv.DictReader(  # below the names stand the units
         line for line in done.stdout.splitlines() if line.startswith('"')
     )
-    if done.returncode or len(rows) != len(calls):
+    called = [
+        (name, shape.head_dim, shape.causal)
+        for shape in PART.shapes
+        for name in PART.kernels(shape)
+    ]
+    if done.returncode or len(rows) != len(called):
         said = done.stdout[-500:] + done.stderr[-500:]
-        raise RuntimeError(f"ncu saw {len(rows)} launches, not {len(calls)}: {said}")
-    for name, row in zip(calls, rows, strict=True):
-        found[name] |= {key: number(key, row[of]) for key, of in COUNTED.items()}
-    return found
+        raise RuntimeError(f"ncu saw {len(rows)} launches, not {len(called)}: {said}")
+    return {
+        key: {name: number(name, row[of]) for name, of in COUNTED.items()}
+        for key, row in zip(called, rows, strict=True)
+    }
 
 
 def number(key: str, told: str) -> float:
@@ -98,24 +111,20 @@ PART = attention(
 )
 
 
-def main(kernels: list[str], head_dim: int, causal: bool) -> None:
-    """Call each kernel once where the profiler sees it, and before that to tune it."""
+def main() -> None:
+    """Call each kernel where the profiler sees it, and before that to tune it."""
     timing.tune_briefly()
-    (shape,) = (
-        each
-        for each in PART.shapes
-        if (each.head_dim, each.causal) == (head_dim, causal)
-    )
-    (inputs,) = PART.inputs(shape)
-    for name in kernels:
-        call = PART.make(name, inputs)
-        call()
-        torch.cuda.profiler.start()
-        call()
-        torch.cuda.synchronize()
-        torch.cuda.profiler.stop()
+    for shape in PART.shapes:
+        (inputs,) = PART.inputs(shape)
+        for name in PART.kernels(shape):
+            call = PART.make(name, inputs)
+            call()
+            torch.cuda.profiler.start()
+            call()
+            torch.cuda.synchronize()
+            torch.cuda.profiler.stop()
 
 
 if __name__ == "__main__":
     with torch.no_grad():
-        main(*json.loads(sys.argv[1]))
+        main()

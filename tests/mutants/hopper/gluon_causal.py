@@ -31,7 +31,6 @@ MUTANTS = [
         "ring.index((2 * i - 1) % PLACES).reshape([BLOCK_N, ring.shape[4]]), acc",
         "V is not waited for",
     ),
-    Mutant("s = warpgroup_mma_wait(1,", "s = warpgroup_mma_wait(2,", "a wait too few"),
     RESCALED,
     Mutant(
         "[line:next]\n        mbarrier.arrive(go.index((W + 1) % go.shape[0]))",

@@ -13,7 +13,6 @@ MUTANTS = [
         "two = at",
         "one consumer's rows twice",
     ),
-    Mutant("s = warpgroup_mma_wait(1,", "s = warpgroup_mma_wait(2,", "a wait too few"),
     Mutant("range(2, 2 * tiles, 2)", "range(2, 2 * tiles - 2, 2)", "a tile too few"),
     Mutant(
         "take(ring, full, 2 * tiles - 1)",
