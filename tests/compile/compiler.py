@@ -59,6 +59,7 @@ SHAPES = torch.bfloat16
 VECTORS = ("start/vector_add.py", "start/wrong_no_mask.py")
 SCORES = ("attention/exp2.py",)
 COPIES = ("hopper/copy_tma.py",)
+TILES = ("hopper/fp8_tile.py",)
 
 
 class OnGpu(torch.Tensor):
@@ -84,6 +85,11 @@ def examples(module: ModuleType, name: str, dtype: torch.dtype) -> Iterator[call
         a, b = zeros(300, 200, dtype=dtype), zeros(500, 200, dtype=dtype)
         for block_m, block_n in product((64, 128), (64, 128, 256)):
             yield partial(module.product, a, b, block_m=block_m, block_n=block_n)
+    elif name in TILES:  # no more keys than a tile has
+        for head_dim in (16, 64, 128, 256):
+            x = zeros(2, 2, 48, head_dim, dtype=dtype)
+            inputs = calls.quantised(module, dict.fromkeys("qkv", x))
+            yield partial(module.attention, **inputs)
     elif begins_with(module, "dq_sum"):
         for head_dim in (64, 128):
             q = zeros(2, 2, 48, head_dim, dtype=dtype)
