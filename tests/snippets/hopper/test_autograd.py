@@ -11,6 +11,7 @@ from snippets.hopper import autograd
 from tests.harness.inputs import HALVES, HEAD_LAYOUTS, normal, qkv
 from tests.harness.suite import Refusal
 from tests.snippets.backward import test_autograd
+from tests.snippets.backward.suite import resized
 from tests.snippets.backward.test_autograd import (  # noqa: F401
     leaves,
     plain,
@@ -81,12 +82,6 @@ def test_a_model_can_be_exported(device: str) -> None:
     program = torch.export.export(Layer(), (x, weight), strict=True)
     called = [node.target for node in program.graph.nodes]
     assert called.count(OPERATORS[0].default) == 1
-
-
-def test_a_model_that_cannot_train_is_told_before_it_runs(device: str) -> None:
-    q, k, v = qkv((1, 2), (1, 2), 3, 5, 256, torch.bfloat16, device)
-    with pytest.raises(ValueError, match=r"^q .*256.*; it must be .* or 128$"):
-        autograd.attention(q.requires_grad_(), k, v)
 
 
 # What the tests of the operator in Triton say otherwise.
@@ -175,9 +170,16 @@ class TestHopperAutograd(OnGpu, test_autograd.TestAutograd):
     def refusals(self) -> dict[str, Refusal]:
         """Also of float32, and of what the kernel's base of 2 cannot count."""
         change = dict.fromkeys("qkv", lambda x: x.float())
-        scales = {
-            f"scale {scale}": Refusal(f"scale is {scale}; it", options={"scale": scale})
-            for scale in (0.0, -0.3)
+        wide = dict.fromkeys("qkv", lambda x: resized(x, -1, 256))
+        return super().refusals() | {
+            "float32": Refusal("q is torch.float32.*; it must", change),
+            "what forward alone takes": Refusal(r"q .*256\]; it must.* or 128$", wide),
+            "scale 0": Refusal("scale is 0.0; it must", options={"scale": 0.0}),
+            "scale -0.3": Refusal("scale is -0.3; it must", options={"scale": -0.3}),
         }
-        said = "q is torch.float32.*; it must"
-        return super().refusals() | scales | {"float32": Refusal(said, change)}
+
+    @pytest.mark.usefixtures("plain")
+    def test_refuses(self, refusal: str, device: str) -> None:
+        super().test_refuses(refusal, device)
+        with FakeTensorMode():  # no kernel runs that could refuse it
+            super().test_refuses(refusal, device)
