@@ -8,7 +8,6 @@ from snippets.hopper.gluon_backward import attention_backward
 from snippets.hopper.gluon_persistent import attention as attention_forward
 
 
-# --8<-- [start:operators]
 # --8<-- [start:promised]
 def promised(found: Tensor, x: Tensor, taken: Tensor) -> Tensor:
     """`found` in the layout that torch.empty_like(x) has: it has that of `taken`."""
@@ -43,7 +42,6 @@ def backward(
 
 
 # --8<-- [end:backward]
-# --8<-- [end:operators]
 # --8<-- [start:autograd]
 def keep(ctx, inputs, output):
     ctx.options = inputs[3:]
