@@ -75,6 +75,13 @@ def test_a_file_that_only_a_gpu_runs(repository):
     assert said in badges.render(repository.status(name))
 
 
+def test_a_file_that_imports_what_only_a_gpu_runs(repository):
+    name = "softmax/both_ways.py"
+    imported = "from snippets.hopper.gluon_persistent import attention\n"
+    repository.snippet(name, f'"""Both ways."""\n\n{imported}')
+    assert "Only a GPU runs it" in badges.render(repository.status(name))
+
+
 def test_the_details(repository):
     skipped = {"test_a[1]": "no <fp8>", "test_a[2]": "no <fp8>", "test_b": "x"}
     failed = {"state": "failed", "failed": ["test_a[<1>]"]}

@@ -16,6 +16,8 @@ from verified_docs.code import sections
 from verified_docs.code.sections import Section, SnippetError
 
 OTHERS = re.compile(rf"^\s*(from|import) {layout.SNIPPETS}\b", re.MULTILINE)
+# A kernel in Gluon, or the import of one.
+GLUON = re.compile(rb"^(?:@gluon\.jit|from snippets\.hopper\.gluon_)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Snippet:
     @property
     def gpu_only(self) -> bool:
         """Whether nothing but a GPU runs it: Triton's interpreter runs no Gluon."""
-        return b"\n@gluon.jit" in self.data
+        return bool(GLUON.search(self.data))
 
     def section(self, name: str) -> Section:
         """The section of that name, or the whole file for "". Raises SnippetError."""
