@@ -32,9 +32,9 @@ def stamp(at):
 
 
 @gluon.jit
-def room(stamps, tiles, GROUPS: gl.constexpr):
+def room(stamps, tiles, COUNT: gl.constexpr):
     """Where a program has its stamps, 8 for a tile, and first its multiprocessor's."""
-    own = stamps + gl.program_id(0).to(gl.int64) * (8 * GROUPS * tiles)
+    own = stamps + gl.program_id(0).to(gl.int64) * (8 * COUNT * tiles)
     where = gl.inline_asm_elementwise(
         "mov.u32 $0, %smid;", "=r", [], dtype=gl.int32, is_pure=False, pack=1
     )
@@ -272,8 +272,8 @@ def specialised() -> ModuleType:
     return load("hopper/gluon_specialised.py", SPECIALISED)
 
 
-# What a warp group does from which stamp of a turn to which, and of what tile, counted
-# from that of the turn.
+# What a warp group does, from which stamp of a turn to which; and of what tile, counted
+# from that of the turn. A product lasts from its issue to the end of the wait for it.
 IN_TURN = (
     ("wait", 0, 1, 0), ("scores", 1, 2, 0), ("softmax", 2, 3, 0), ("wait", 3, 4, 0),
     ("sums", 4, 5, 0),
@@ -288,25 +288,21 @@ BY_TURNS = (
     *SOFTMAX,
 )  # fmt: skip
 LOADS = ("wait", 0, 1, 0), ("load", 1, 2, 0), ("wait", 3, 4, 0), ("load", 4, 5, 0)
+GROUPS = {
+    "gluon_flash + clock": {"program": IN_TURN},
+    **{
+        f"gluon_{rung} + clock": {"consumer 0": w, "consumer 1": w, "producer": LOADS}
+        for rung, w in (
+            ("specialised", IN_TURN), ("overlapped", AHEAD), ("causal", BY_TURNS)
+        )
+    },
+}  # fmt: skip
 KERNELS = {
     "gluon_flash + clock": Kernel("hopper/gluon_flash.py", FLASH),
     "gluon_specialised + clock": Kernel("hopper/gluon_specialised.py", SPECIALISED),
     "gluon_overlapped + clock": Kernel("hopper/gluon_overlapped.py", OVERLAPPED),
     "gluon_causal + clock": Kernel("hopper/gluon_causal.py", CAUSAL),
 }
-GROUPS = dict(
-    zip(
-        KERNELS,
-        (
-            {"program": IN_TURN},
-            *(
-                {"consumer 0": each, "consumer 1": each, "producer": LOADS}
-                for each in (IN_TURN, AHEAD, BY_TURNS)
-            ),
-        ),
-        strict=True,
-    )
-)
 
 
 def spans(stamps: torch.Tensor, groups: dict[str, Any]) -> dict[str, Any]:
@@ -328,7 +324,7 @@ def spans(stamps: torch.Tensor, groups: dict[str, Any]) -> dict[str, Any]:
             break
     else:
         raise LookupError("on each multiprocessor a program began or ended meanwhile")
-    found = []
+    found: list[dict[str, Any]] = []
     for n in sorted(there, key=lambda n: n != program):
         for group, (name, does) in enumerate(groups.items()):
             rows = stamps[n, group].tolist()
