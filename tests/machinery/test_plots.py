@@ -555,7 +555,7 @@ def measure_launches(repository: Repository) -> None:
 
 
 def spans(repository: Repository, body: str = TIMELINE) -> ET.Element:
-    return ET.fromstring(timeline.render(repository.evidence(), body))
+    return ET.fromstring(timeline.render(repository.evidence(), STYLE, body))
 
 
 def test_a_time_line_has_a_bar_for_each_program(repository):
