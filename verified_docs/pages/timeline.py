@@ -86,6 +86,22 @@ class Track:
         """When its last bar ends."""
         return max(bar.end for lane in self.lanes for bar in lane.bars)
 
+    @property
+    def described(self) -> str:
+        """The words, and for how much of the time each row of a named lane has bars."""
+        told = [f"{self.name}: {self.words}"]
+        for lane in self.lanes:
+            if lane.name:
+                times = [0.0] * len(lane.rows)
+                for bar in lane.bars:
+                    times[bar.row] += bar.end - bar.begin
+                shares = (
+                    f"{row} {figures.render(time / self.end, 'percent')}"
+                    for row, time in zip(lane.rows, times, strict=True)
+                )
+                told.append(f"{lane.name}: {', '.join(shares)}")
+        return ". ".join(told)
+
 
 def render(evidence: Evidence, style: Style, body: str) -> str:
     """The fence ```timeline: the list `timeline` of a record. Raises FigureError."""
@@ -108,7 +124,7 @@ def render(evidence: Evidence, style: Style, body: str) -> str:
             tracks.append(_programs(shown, item))
         else:
             tracks.append(_groups(shown, item, style))
-    label = ". ".join([title, *(f"{track.name}: {track.words}" for track in tracks)])
+    label = ". ".join([title, *(track.described for track in tracks)])
     left, axis, head = PROGRAMS if "programs" in kinds else GROUPS
     # Half of the last number stands beyond the end of the axis.
     layouts = (
