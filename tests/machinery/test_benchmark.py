@@ -5,7 +5,7 @@ import itertools
 import json
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +25,7 @@ from benchmarks.part import Kernel, Part, Wrong, near, published
 from benchmarks.parts import attention
 from benchmarks.parts.attention import timeline, varlen
 from benchmarks.parts.hopper import profile
+from benchmarks.parts.hopper import timeline as clocked
 from benchmarks.run import Run
 from snippets.softmax import persistent
 from tests.harness.language import replaced_once
@@ -536,6 +537,87 @@ def test_the_programs_of_a_multiprocessor() -> None:
             0 < each["end_seconds"] - each["begin_seconds"] < 1e-6 for each in programs
         )
         assert programs[-1]["end_seconds"] < found["span_seconds"] < 1e-6
+
+
+TURN = {  # of each warp group: when a turn stamps what, of 1000 cycles
+    "program": (0, 10, 300, 600, 610, 900),
+    "consumer 0": (0, 10, 300, 600, 610, 900, 920, 950),
+    "consumer 1": (500, 510, 800, 1100, 1110, 1400, 1420, 1450),
+    "producer": (0, 400, 410, 500, 900, 910),
+}
+
+
+def stamps_of(groups: Iterable[str], beside: int) -> torch.Tensor:
+    """What the clock tells of 12 programs: two multiprocessors have so many at a time.
+
+    Each takes 16 turns of 1000 cycles; those that are there together are 300 apart.
+    """
+    names = list(groups)
+    stamps = torch.full((12, len(names), 16, 8), -1)
+    for program, group, tile in itertools.product(
+        range(12), range(len(names)), range(16)
+    ):
+        launched, place = divmod(program // 2, beside)
+        begin = 18000 * launched + 300 * place + 1000 * tile
+        told = torch.tensor(TURN[names[group]]) + begin
+        stamps[program, group, tile, : len(told)] = told
+    stamps[:, 0, 0, 7] = torch.arange(12) % 2
+    return stamps
+
+
+@pytest.mark.parametrize("kernel", clocked.GROUPS)
+def test_the_turns_of_warp_groups(kernel: str) -> None:
+    groups = clocked.GROUPS[kernel]
+    beside = 2 if "program" in groups else 1
+    found = clocked.spans(stamps_of(groups, beside), groups)
+    assert (found["cycles"], found["cycles_per_tile"]) == (4000, 1000)
+    # The middle one, and what is on the same multiprocessor.
+    who = [(each["name"], each["program"]) for each in found["groups"]]
+    assert who == [(name, program) for program in (6, 4)[:beside] for name in groups]
+    for group in found["groups"]:
+        does = {what for what, *_ in groups[group["name"]]}
+        assert {span["what"] for span in group["spans"]} == does
+        for span in group["spans"]:
+            assert 0 <= span["begin_cycles"] < span["end_cycles"] <= 4000
+    scores, *_ = (s for s in found["groups"][0]["spans"] if s["what"] == "scores")
+    assert scores["tile"] == 6
+
+
+def test_the_part_of_cycles_with_a_product() -> None:
+    groups = {"program": clocked.IN_TURN}
+    found = clocked.spans(stamps_of(groups, 2), groups)
+    # One multiplies from 10 to 300 and from 610 to 900, and in softmax until 610; the
+    # other 300 cycles later.
+    multiplying = [
+        *range(10, 300),
+        *range(310, 600),
+        *range(610, 900),
+        *range(910, 1000),
+    ]
+    multiplying += range(200)
+    exponentials = [*range(300, 900)]
+    for name, cycles in (
+        ("product", {*multiplying}),
+        ("softmax", {*exponentials}),
+        ("both", {*multiplying} & {*exponentials}),
+    ):
+        part = found[f"fraction_of_cycles_with_{name}"]
+        assert part == pytest.approx(len(cycles) / 1000)
+
+
+def test_on_each_multiprocessor_a_program_ends() -> None:
+    groups = {"program": clocked.IN_TURN}
+    stamps = stamps_of(groups, 2)
+    # Of two neighbours one ends in the midst of the other.
+    stamps[:, 0, :, :6] += torch.arange(12)[:, None, None] // 2 % 2 * 8000
+    with pytest.raises(LookupError, match="a program began or ended meanwhile"):
+        clocked.spans(stamps, groups)
+
+
+@pytest.mark.parametrize("name", parts.names())
+def test_what_a_list_changes_in_a_file_is_there(name: str) -> None:
+    for kernel in parts.load(name).own.values():
+        assert calls.load(kernel.of, kernel.changes)
 
 
 def test_the_protocol() -> None:

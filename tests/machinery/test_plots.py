@@ -55,6 +55,7 @@ STYLE = plots.Style(
         "difference": "difference",
         "bytes_per_second": "TB/s of memory",
     },
+    spans={"products": ("S & T", "t-s"), "waits": ("waits", "plot-idle")},
 )
 KERNELS = {
     "softmax/online.py": {128: 0.5, 1024: 0.75, 1048576: 1.0},
@@ -555,7 +556,7 @@ def measure_launches(repository: Repository) -> None:
 
 
 def spans(repository: Repository, body: str = TIMELINE) -> ET.Element:
-    return ET.fromstring(timeline.render(repository.evidence(), body))
+    return ET.fromstring(timeline.render(repository.evidence(), STYLE, body))
 
 
 def test_a_time_line_has_a_bar_for_each_program(repository):
@@ -594,6 +595,78 @@ def test_a_time_line_may_be_stale_misspelt_or_still_to_come(repository):
     assert "one at a time (stale)" in "".join(spans(repository).itertext())
     (repository.root / "records/nvidia-h200/softmax.json").unlink()
     assert "not yet measured" in "".join(spans(repository).itertext())
+
+
+GROUPS = {  # what each group did, of which tile, and from when to when, in cycles
+    "consumer": [("waits", 7, 0, 10), ("products", 7, 10, 1600)],
+    "producer": [("products", 8, 2000, 2001), ("waits", 9, 2001, 2010)],
+}
+
+
+def measure_groups(repository: Repository, names: tuple[str, ...], **changes) -> None:
+    keys = "what", "tile", "begin_cycles", "end_cycles"
+    groups = [
+        {
+            "name": name,
+            "spans": [dict(zip(keys, span, strict=True)) for span in GROUPS[name]],
+        }
+        for name in names
+    ]
+    item = {"kernel": "a + clock", "of": "softmax/online.py", "seq": 64}
+    item |= {"cycles": 2010, "cycles_per_tile": 502.5, "groups": groups}
+    plain = {"kernel": "softmax/online.py", "seq": 128}
+    repository.measure(MEASUREMENTS, timeline=[item | changes, plain])
+
+
+def test_a_time_line_of_warp_groups(repository):
+    measure_groups(repository, ("consumer", "producer"))
+    figure = spans(repository)
+    assert figure.find("svg").get("aria-label") == (
+        "One & two. a + clock: 2,010 cycles, 502 a tile. "
+        "consumer: S & T 79\u00a0%, waits 0.5\u00a0%. "
+        "producer: S & T 0.0\u00a0%, waits 0.4\u00a0%"
+    )
+    for svg in figure.findall("svg"):
+        texts = [text.text for text in svg.findall("text")]
+        # The rows are in the style's order; a box has its tile where there is room.
+        rows = ["S & T", "waits"]
+        assert texts[-7:] == ["consumer", *rows, "7", "producer", *rows]
+        bars = svg.findall("rect")
+        kinds = [bar.get("class").split()[-1] for bar in bars]
+        assert kinds == ["plot-idle", "t-s", "t-s", "plot-idle"]
+        (wait, product, point, end) = (
+            [float(bar.get(key)) for key in ("x", "y", "width")] for bar in bars
+        )
+        unit = (point[0] - wait[0]) / 2000
+        assert product[0] == pytest.approx(wait[0] + 10 * unit, abs=0.2)
+        assert product[2] == pytest.approx(1590 * unit - 1, abs=0.2)
+        assert point[2] == end[2] or end[2] > point[2] == 1  # visible, however short
+        assert product[1] < wait[1] < point[1] < end[1]
+    rows = figure.findall(".//tbody/tr")
+    assert ["".join(cell.itertext()) for cell in rows[1]] == [
+        "a + clock", "consumer", "S & T", "7", "10", "1,600",
+    ]  # fmt: skip
+
+
+def test_groups_of_one_name_are_numbered(repository):
+    measure_groups(repository, ("consumer", "consumer"))
+    texts = [text.text for text in spans(repository).iter("text")]
+    assert [text for text in texts if text.startswith("consumer")] == [
+        "consumer 1", "consumer 2", "consumer 1", "consumer 2",
+    ]  # fmt: skip
+
+
+def test_what_a_time_line_cannot_draw(repository):
+    measure_groups(repository, ("consumer",))
+    with pytest.raises(FigureError, match="all `programs`, or all `groups`"):
+        spans(repository, TIMELINE.replace("64", "128"))  # it has neither
+    measure_groups(repository, ("consumer",), programs=[])
+    with pytest.raises(FigureError, match="all `programs`, or all `groups`"):
+        spans(repository)
+    measure_groups(repository, ("consumer",))
+    unnamed = plots.Style({}, {}, {})
+    with pytest.raises(FigureError, match="'waits' has no words"):
+        timeline.render(repository.evidence(), unnamed, TIMELINE)
 
 
 def test_colours_and_markers_are_known_ones():

@@ -199,7 +199,7 @@ def heatmap(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def spans(site: Site, body: str, options: Mapping[str, str]) -> str:
     """When programs ran, as a clock inside the kernels measured it."""
-    return timeline.render(site.evidence, body)
+    return timeline.render(site.evidence, site.style, body)
 
 
 def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
 from typing import Any
@@ -45,6 +45,7 @@ class Style:
 
     kernels: Mapping[str, tuple[int, str]]
     axes: Mapping[str, str]
+    spans: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raises ValueError where a kernel's colour or marker is none."""
@@ -60,6 +61,13 @@ class Style:
         if key not in self.axes:
             raise FigureError(f"{key!r} has no words in mkdocs.yml, plots: axes")
         return self.axes[key]
+
+    def span(self, what: str) -> tuple[str, str]:
+        """What is done in a span: its words and its class. Raises FigureError."""
+        if what not in self.spans:
+            raise FigureError(f"{what!r} has no words in mkdocs.yml, plots: spans")
+        words, classes = self.spans[what]
+        return words, classes
 
     def line(self, found: Grid, series: str, row: str) -> Line:
         """A row of the plot: a kernel has its colour, others get theirs by order.

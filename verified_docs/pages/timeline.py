@@ -1,4 +1,8 @@
-"""When the programs of one multiprocessor ran: a bar for each, from a clock inside."""
+"""When something ran: a bar for each time, by a clock inside the kernels.
+
+A measurement of the list `timeline` has `programs`, those of one multiprocessor, or
+`groups`, warp groups of one multiprocessor with the spans of what they did.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -9,129 +13,221 @@ from typing import Any
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import figures
 from verified_docs.pages.drawing import (
+    CHARACTER,
     NARROW,
     SCALES,
     WIDE,
     Frame,
     Layout,
+    number,
     round_ticks,
     x_axis,
 )
-from verified_docs.pages.figures import NotYet, significant
-from verified_docs.pages.plots import absent, figure, parse
+from verified_docs.pages.figures import FigureError, NotYet, significant
+from verified_docs.pages.plots import Style, absent, figure, parse
 
 OPTIONS = {"record", "where", "title"}
-WORDS = "microseconds after the first program began"
-BAR, HEAD, BELOW = 22, 46, 56  # heights: a bar, the words above bars, the axis
+# Heights: a row, the words above a track, the name of a lane, the axis.
+ROW, HEAD, NAME, BELOW = 22, 46, 24, 56
+# The room for names of rows, what the axis is, and the columns of the table.
+PROGRAMS = (
+    1,
+    "microseconds after the first program began",
+    ("launch", "head", "block", "begin, µs", "end, µs"),
+)
+GROUPS = (
+    7 * CHARACTER,
+    "cycles of the multiprocessor",
+    ("kernel", "warp group", "what", "tile", "begin, cycles", "end, cycles"),
+)
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A program: its place on the multiprocessor, and its times in microseconds."""
+    """What ran, in a row of its lane. Its facts are a row of the table."""
 
-    lane: int
+    row: int
     begin: float
     end: float
-    program: dict[str, Any]
+    classes: str
+    text: str
+    facts: Sequence[Any]
+
+
+@dataclass(frozen=True)
+class Lane:
+    """Rows of bars; the lane may have a name, and so may each row."""
+
+    name: str
+    rows: Sequence[str]
+    bars: list[Bar]
+
+    @property
+    def height(self) -> int:
+        """Of its name and its rows."""
+        return NAME * bool(self.name) + ROW * len(self.rows)
 
 
 @dataclass(frozen=True)
 class Track:
-    """What one multiprocessor did in one launch."""
+    """One measurement, and in words what a reader should see in it."""
 
     name: str
-    bars: list[Bar]
+    words: str
+    lanes: list[Lane]
 
     @property
-    def lanes(self) -> int:
-        """How many programs it had at a time."""
-        return 1 + max(bar.lane for bar in self.bars)
+    def height(self) -> int:
+        """Of its words and its lanes."""
+        return HEAD + sum(lane.height for lane in self.lanes)
 
     @property
     def end(self) -> float:
-        """When its last program ended."""
-        return max(bar.end for bar in self.bars)
+        """When its last bar ends."""
+        return max(bar.end for lane in self.lanes for bar in lane.bars)
 
     @property
-    def words(self) -> str:
-        """What a reader should see in it."""
-        each = sum(bar.end - bar.begin for bar in self.bars) / len(self.bars)
-        return (
-            f"{self.lanes} at a time: {len(self.bars)} programs in "
-            f"{significant(self.end)}\u00a0µs, each took {significant(each)}\u00a0µs"
-        )
+    def described(self) -> str:
+        """The words, and for how much of the time each row of a named lane has bars."""
+        told = [f"{self.name}: {self.words}"]
+        for lane in self.lanes:
+            if lane.name:
+                times = [0.0] * len(lane.rows)
+                for bar in lane.bars:
+                    times[bar.row] += bar.end - bar.begin
+                shares = (
+                    f"{row} {figures.render(time / self.end, 'percent')}"
+                    for row, time in zip(lane.rows, times, strict=True)
+                )
+                told.append(f"{lane.name}: {', '.join(shares)}")
+        return ". ".join(told)
 
 
-def render(evidence: Evidence, body: str) -> str:
+def render(evidence: Evidence, style: Style, body: str) -> str:
     """The fence ```timeline: the list `timeline` of a record. Raises FigureError."""
     options = parse(body, OPTIONS, "record", "title")
     name, title = options["record"], options["title"]
     where = {**(options.get("where") or {}), "part": "timeline"}
     try:
         with figures.maybe_newer(evidence, name):
-            found = figures.select(evidence, name, where, "kernel", "programs")
+            found = figures.select(evidence, name, where, "kernel")
     except NotYet:
         return absent(title)
+    kinds = {key for key in ("programs", "groups") for item in found if key in item}
+    if len(kinds) != 1 or any(kinds.isdisjoint(item) for item in found):
+        raise FigureError("its measurements have all `programs`, or all `groups`")
     tracks = []
     for item in found:
         stale = figures.stale(evidence, name, item["of"])
         shown = f"{item['kernel']} (stale)" if stale else str(item["kernel"])
-        tracks.append(Track(shown, list(_bars(item["programs"]))))
-    label = ". ".join([title, *(f"{track.name}: {track.words}" for track in tracks)])
+        if "programs" in item:
+            tracks.append(_programs(shown, item))
+        else:
+            tracks.append(_groups(shown, item, style))
+    label = ". ".join([title, *(track.described for track in tracks)])
+    left, axis, head = PROGRAMS if "programs" in kinds else GROUPS
     # Half of the last number stands beyond the end of the axis.
-    wide = replace(WIDE, left=1, right=WIDE.width - 8)
-    narrow = replace(NARROW, left=1, right=NARROW.width - 8)
-    pictures = (_draw(tracks, layout, label) for layout in (wide, narrow))
-    return figure(title, "".join(pictures), _numbers(tracks))
+    layouts = (
+        replace(layout, left=left, right=layout.width - 8) for layout in (WIDE, NARROW)
+    )
+    pictures = "".join(_draw(tracks, layout, axis, label) for layout in layouts)
+    return figure(title, pictures, _numbers(tracks, head))
 
 
-def _bars(programs: Sequence[dict[str, Any]]) -> Iterator[Bar]:
-    """Each program in the first lane that is free when it begins."""
+def _programs(name: str, item: dict[str, Any]) -> Track:
+    """Each program in the first row that is free when it begins."""
     free: list[float] = []
-    for program in sorted(programs, key=lambda program: program["begin_seconds"]):
+    bars: list[Bar] = []
+    for program in sorted(item["programs"], key=lambda each: each["begin_seconds"]):
         begin, end = (1e6 * program[f"{key}_seconds"] for key in ("begin", "end"))
-        lane = next((n for n, at in enumerate(free) if at <= begin), len(free))
-        free[lane : lane + 1] = [end]
-        yield Bar(lane, begin, end, program)
+        row = next((n for n, at in enumerate(free) if at <= begin), len(free))
+        free[row : row + 1] = [end]
+        facts = program["head"], program["block"], f"{begin:.1f}", f"{end:.1f}"
+        bars.append(Bar(row, begin, end, "series-1", "", facts))
+    each = sum(bar.end - bar.begin for bar in bars) / len(bars)
+    last = max(bar.end for bar in bars)
+    words = (
+        f"{len(free)} at a time: {len(bars)} programs in {significant(last)}\u00a0µs, "
+        f"each took {significant(each)}\u00a0µs"
+    )
+    return Track(name, words, [Lane("", [""] * len(free), bars)])
 
 
-def _draw(tracks: list[Track], layout: Layout, label: str) -> str:
-    heights = [HEAD + BAR * track.lanes for track in tracks]
-    bottom = sum(heights) + 8
+def _groups(name: str, item: dict[str, Any], style: Style) -> Track:
+    """Each warp group with a row for each thing that it does, in the style's order."""
+    names = [group["name"] for group in item["groups"]]
+    lanes = []
+    for n, group in enumerate(item["groups"], start=1):
+        alike = names.count(group["name"]) > 1
+        lane = f"{group['name']} {n}" if alike else group["name"]
+        does = {span["what"]: style.span(span["what"]) for span in group["spans"]}
+        rows = [what for what in style.spans if what in does]
+        bars = []
+        for span in group["spans"]:
+            begin, end, tile = (
+                span[key] for key in ("begin_cycles", "end_cycles", "tile")
+            )
+            words, classes = does[span["what"]]
+            facts = lane, words, tile, number(begin), number(end)
+            row = rows.index(span["what"])
+            bars.append(Bar(row, begin, end, classes, str(tile), facts))
+        lanes.append(Lane(lane, [does[what][0] for what in rows], bars))
+    per_tile = number(round(item["cycles_per_tile"]))
+    words = f"{number(item['cycles'])} cycles, {per_tile} a tile"
+    return Track(name, words, lanes)
+
+
+def _draw(tracks: list[Track], layout: Layout, axis: str, label: str) -> str:
+    bottom = sum(track.height for track in tracks) + 8
     layout = replace(layout, bottom=bottom, height=bottom + BELOW)
     last = math.ceil(max(track.end for track in tracks))
     # The last number is the end of the last bar: what would touch it is left out.
     columns = [*(int(tick) for tick in round_ticks(last) if tick < 0.85 * last), last]
     frame = Frame(layout, SCALES["linear"], SCALES["linear"], columns, [])
-    drawn = list(x_axis(frame, WORDS))
-    for n, track in enumerate(tracks):
-        top = sum(heights[:n]) + HEAD
+    drawn, y = list(x_axis(frame, axis)), 0
+    for track in tracks:
         drawn.append(
-            f'<text class="plot-words" x="0" y="{top - 26}">{escape(track.name)}</text>'
-            f'<text x="0" y="{top - 8}">{escape(track.words)}</text>'
+            f'<text class="plot-words" x="0" y="{y + 20}">{escape(track.name)}</text>'
+            f'<text x="0" y="{y + 38}">{escape(track.words)}</text>'
         )
-        for bar in track.bars:
-            x, end = frame.x(bar.begin), frame.x(bar.end)
-            drawn.append(
-                f'<rect class="plot-bar" x="{x:.1f}" y="{top + BAR * bar.lane}" '
-                f'width="{max(end - x - 1, 1):.1f}" height="{BAR - 3}"/>'
-            )
+        y += HEAD
+        for lane in track.lanes:
+            drawn += _lane(lane, frame, y)
+            y += lane.height
     return layout.svg(label, "".join(drawn), role="img")
 
 
-def _numbers(tracks: list[Track]) -> str:
-    head = "".join(
-        f'<th scope="col">{words}</th>'
-        for words in ("launch", "head", "block", "begin, µs", "end, µs")
-    )
+def _lane(lane: Lane, frame: Frame, top: int) -> Iterator[str]:
+    if lane.name:
+        yield f'<text class="plot-lane" x="0" y="{top + 18}">{escape(lane.name)}</text>'
+        top += NAME
+    for n, name in enumerate(lane.rows):
+        if name:
+            yield f'<text x="0" y="{top + ROW * n + 15}">{escape(name)}</text>'
+    for bar in lane.bars:
+        x, end, y = frame.x(bar.begin), frame.x(bar.end), top + ROW * bar.row
+        yield (
+            f'<rect class="plot-bar {bar.classes}" x="{x:.1f}" y="{y}" '
+            f'width="{max(end - x - 1, 1):.1f}" height="{ROW - 3}"/>'
+        )
+        if end - x > CHARACTER * len(bar.text) + 4:
+            yield (
+                f'<text x="{(x + end - 1) / 2:.1f}" y="{y + 15}" text-anchor="middle">'
+                f"{escape(bar.text)}</text>"
+            )
+
+
+def _numbers(tracks: list[Track], head: Sequence[str]) -> str:
+    columns = "".join(f'<th scope="col">{words}</th>' for words in head)
     rows = "".join(
         f'<tr><th scope="row">{escape(track.name)}</th>'
-        f"<td>{bar.program['head']}</td><td>{bar.program['block']}</td>"
-        f"<td>{bar.begin:.1f}</td><td>{bar.end:.1f}</td></tr>"
+        + "".join(f"<td>{escape(str(fact))}</td>" for fact in bar.facts)
+        + "</tr>"
         for track in tracks
-        for bar in track.bars
+        for lane in track.lanes
+        for bar in lane.bars
     )
     return (
-        f'<div class="scroll"><table class="facts"><thead><tr>{head}</tr></thead>'
+        f'<div class="scroll"><table class="facts"><thead><tr>{columns}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
     )
