@@ -151,8 +151,8 @@ produce = timeline.specialised().produce
 """
 }
 # In the machine code of the published loops the second wait and the two arrivals stand
-# before the exponentials, behind most of the maxima. Among stamps the arrivals stay where
-# the source has them, so here the source has them there.
+# before the exponentials, behind most of the maxima. Among stamps the arrivals stay
+# where the source has them, so here the source has them there.
 FIRST = """\
         stamp(here + 4)
         top = gl.max(s, axis=1)
