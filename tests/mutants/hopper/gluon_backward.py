@@ -1,12 +1,38 @@
 """Bugs that the tests of snippets/hopper/gluon_backward.py must catch."""
 
+from pathlib import Path
+
 from tests.mutants import Mutant
+
+SNIPPET = Path(__file__).parents[3] / "snippets/hopper/gluon_backward.py"
+# 20 microseconds, which change nothing of a kernel that waits where it must.
+SLEEP = (
+    'gl.inline_asm_elementwise("nanosleep.u32 20000; mov.u32 $0, 0;", "=r", [], '
+    "dtype=gl.int32, is_pure=False, pack=1)\n"
+)
+
+
+def late(why: str, first: str, last: str, *changes: tuple[str, str]) -> Mutant:
+    """A wait is missing, and what it waits for is late: else it is mostly in time.
+
+    Args:
+        why: the bug in words.
+        first, last: the text from the one to the other is replaced.
+        changes: what changes in there, each of which it has once.
+    """
+    text = SNIPPET.read_text("utf-8")
+    old = new = text[text.index(first) : text.index(last) + len(last)]
+    for before, after in changes:
+        assert new.count(before) == 1, before
+        new = new.replace(before, after)
+    return Mutant(old, new, why)
+
 
 SUMS = [
     Mutant("rows.new_zeros(", "rows.new_empty(", "sums begin as they were"),
     Mutant(
-        'gl.atomic_add(dq_sum + place, dq, sem="relaxed")',
-        "gl.store(dq_sum + place, dq)",
+        'gl.atomic_add(half + gl.arange(0, 64 * HALF, FOURS), dq, sem="relaxed")',
+        "gl.store(half + gl.arange(0, 64 * HALF, FOURS), dq)",
         "stored: the last program wins",
     ),
     Mutant(
@@ -14,11 +40,13 @@ SUMS = [
         "permute((0, 1, 2, 3, 4, 5, 6))",
         "sums in another order than they are read in",
     ),
-    Mutant("(2 * tile + W)", "(2 * tile)", "both halves of the columns in one place"),
-    Mutant("+ kv_head).to(gl.int64) *", "+ kv_head) *", "offsets of heads of 32 bits"),
+    Mutant(" + W * 64 * HALF", "", "both halves of the columns in one place"),
+    Mutant("gl.cdiv(seq_q, 64).to(gl.int64)", "gl.cdiv(seq_q, 64)", "heads of 32 bits"),
     Mutant("(batch * dk_desc.shape[1] + kv_head)", "kv_head", "dq of the first batch"),
-    Mutant(".to(gl.int64) * group + i", ".to(gl.int64) + i", "dq of the heads of keys"),
-    Mutant("* group + i // steps\n", "* group\n", "dq of a group in its first head"),
+    Mutant("kv_head) * GROUP * a_head", "kv_head) * a_head", "dq of the heads of keys"),
+    Mutant("            dq_sum += a_head\n", "", "dq of a group in its first head"),
+    Mutant("            start_m = first\n", "", "the next head goes on at the end"),
+    Mutant("if start_m >= seq_q:", "if start_m > seq_q:", "the next head is late"),
     Mutant("dq_sum, q, scale=scale)", "dq_sum, q)", "dq scaled as if by default"),
     Mutant(
         "gl.minimum(4, pairs - four)", "4", "the last heads are not four: some are lost"
@@ -26,12 +54,13 @@ SUMS = [
 ]
 WEIGHTS = [
     Mutant("[:, None] < ends", "[:, None] <= ends", "a key too many"),
-    Mutant("start_m + 1 + seq_k - seq_q", "start_m + 1", "aligned top left"),
-    Mutant("start_m + 1 + seq_k", "start_m + seq_k", "not its own key"),
-    Mutant("+ 64 * W + 64 > seen_by_all:", "+ 64 * W > seen_by_all:", "cut tiles"),
+    Mutant("offs_m + 1 + seq_k - seq_q", "offs_m + 1", "aligned top left"),
+    Mutant("start_m + 1 + seq_k - seq_q", "start_m + 1", "so where tiles are cut"),
+    Mutant("offs_m + 1 + seq_k", "offs_m + seq_k", "not its own key"),
+    Mutant("+ 64 * W + 64 > seen:", "+ 64 * W > seen:", "cut tiles"),
     Mutant(
-        "ends += gl.arange(0, 64, gl.SliceLayout(0, SCORES))[None, :]",
-        "ends += 64",
+        "gl.minimum(offs_m + 1 + seq_k",
+        "gl.minimum(0 * offs_m + start_m + 64 + seq_k",
         "all queries of a tile see what the last one does",
     ),
     Mutant(
@@ -48,11 +77,12 @@ WEIGHTS = [
         "queries bounded top left",
     ),
     Mutant(
-        "if start_n + 64 * W + 64 > seen_by_all:",
-        "if CAUSAL and start_n + 64 * W + 64 > seen_by_all:",
+        "causal or seq_k % 128 > 0",
+        "causal",
         "keys that do not exist have weights: infinity * 0 in dq",
     ),
-    Mutant("scale, causal, num", "scale, False, num", "causal ignored"),
+    Mutant("causal or seq_k % 128", "causal or seq_k % 64", "half a tile of such keys"),
+    Mutant("            causal, causal", "            False, causal", "causal ignored"),
     Mutant("(dp - take(lines, lines_full, m).load(SCORES))", "dp", "no row-dot"),
     Mutant("dp - take", "dp + take", "the row-dot added"),
     Mutant("preprocess(o, do, lse, dlse=dlse)", "preprocess(o, do, lse)", "dlse lost"),
@@ -74,7 +104,8 @@ PRODUCTS = [
         "keys = [batch, kv_head, start_n, 0]",
         "the same keys twice",
     ),
-    Mutant("kv_head * group + i // steps,", "kv_head * group,", "one head of a group"),
+    Mutant("kv_head * GROUP + i // steps,", "kv_head * GROUP,", "one head of a group"),
+    Mutant("scale, heads // kv_heads,", "scale, 1,", "the first head of each group"),
     Mutant("i // steps, first + i % steps", "i // steps, first + i", "head after head"),
     Mutant("[batch, head, 1, start_m]", "[batch, head, 0, start_m]", "lse for delta"),
     Mutant("triton.cdiv(seq_k, 128)", "seq_k // 128", "the last keys lost"),
@@ -107,31 +138,39 @@ WAITS = [
         "i % 2 * 2 + W, i % 2 * 2 + 1 - W", "W, 1 - W", "one place of dS", may_hang=True
     ),
     Mutant(
-        "        fence_async_shared()\n        mbarrier.arrive(ds_full",
+        "        hopper.fence_async_shared()\n        mbarrier.arrive(ds_full",
         "        mbarrier.arrive(ds_full",
         "dS is not shown to the tensor cores",
     ),
-    Mutant(
-        "    mbarrier.wait(read, 0)  # the other has read these keys, too\n",
-        "",
+    late(
         "dK where the other still reads K",
+        "        mbarrier.wait(ds_full.index(other)",
+        "    mbarrier.wait(read, 0)  # the other has read these keys, too\n",
+        ("i // 2 & 1)\n", f"i // 2 & 1)\n        if W == 1:\n            {SLEEP}"),
+        ("    mbarrier.wait(read, 0)  # the other has read these keys, too\n", ""),
     ),
-    Mutant(
-        "take(lines, lines_full, m)",
-        "lines.index(m % 4).reshape([1, 64])",
+    late(
         "delta is not waited for",
+        "        load(rows_desc, [batch, head, 1, start_m]",
+        "take(lines, lines_full, m)",
+        ("        load(rows_desc, [", f"        {SLEEP}        load(rows_desc, ["),
+        ("take(lines, lines_full, m)", "lines.index(m % 4).reshape([1, 64])"),
     ),
     Mutant(
         "take(lines, lines_full, n)",
         "lines.index(n % 4).reshape([1, 64])",
         "lse is not waited for",
     ),
-    Mutant(
-        "        dk = warpgroup_mma_wait(0, deps=[dk])\n"
-        "        mbarrier.arrive(empty.index(n % 4))\n",
-        "        mbarrier.arrive(empty.index(n % 4))\n"
-        "        dk = warpgroup_mma_wait(0, deps=[dk])\n",
+    late(
         "Q is let go before dK has read it",
+        "        dk = warpgroup_mma(",
+        "        mbarrier.arrive(empty.index(n % 4))\n",
+        ("        mbarrier.arrive(empty.index(n % 4))\n", ""),
+        (
+            "        dk = warpgroup_mma(",
+            f"        mbarrier.arrive(empty.index(n % 4))\n        {SLEEP}"
+            "        dk = warpgroup_mma(",
+        ),
     ),
     Mutant(
         "        mbarrier.arrive(empty.index(m % 4))\n",
@@ -140,6 +179,22 @@ WAITS = [
         may_hang=True,
     ),
     Mutant("    mbarrier.wait(kv_full, 0)\n", "", "K and V are not waited for"),
-    Mutant("mbarrier.expect(kv_full, 4 *", "mbarrier.expect(kv_full, 2 *", "half"),
+    late(
+        "half of K and V is not waited for",
+        "    mbarrier.expect(kv_full, 4 *",
+        "lines, lines_full, empty, 2 * i + 1)\n",
+        ("kv_full, 4 *", "kv_full, 2 *"),
+        ("static_range(2)", "static_range(1)"),
+        (
+            "lines, lines_full, empty, 2 * i + 1)\n",
+            f"""lines, lines_full, empty, 2 * i + 1)
+        if i == 0:
+            {SLEEP}
+            keys = [batch, kv_head, start_n + 64, 0]
+            hopper.tma.async_copy_global_to_shared(k_desc, keys, kv_full, kv.index(1))
+            hopper.tma.async_copy_global_to_shared(v_desc, keys, kv_full, kv.index(3))
+""",
+        ),
+    ),
 ]
 MUTANTS = [*SUMS, *WEIGHTS, *PRODUCTS, *WAITS]
