@@ -12,20 +12,23 @@ SLEEP = (
 )
 
 
-def late(why: str, first: str, last: str, *changes: tuple[str, str]) -> Mutant:
+def late(
+    why: str, first: str, last: str, *changes: tuple[str, str], may_hang: bool = False
+) -> Mutant:
     """A wait is missing, and what it waits for is late: else it is mostly in time.
 
     Args:
         why: the bug in words.
         first, last: the text from the one to the other is replaced.
         changes: what changes in there, each of which it has once.
+        may_hang: as of a mutant.
     """
     text = SNIPPET.read_text("utf-8")
     old = new = text[text.index(first) : text.index(last) + len(last)]
     for before, after in changes:
         assert new.count(before) == 1, before
         new = new.replace(before, after)
-    return Mutant(old, new, why)
+    return Mutant(old, new, why, may_hang=may_hang)
 
 
 SUMS = [
@@ -155,6 +158,7 @@ WAITS = [
         "take(lines, lines_full, m)",
         ("        load(rows_desc, [", f"        {SLEEP}        load(rows_desc, ["),
         ("take(lines, lines_full, m)", "lines.index(m % 4).reshape([1, 64])"),
+        may_hang=True,  # its place is given back before it was asked for
     ),
     Mutant(
         "take(lines, lines_full, n)",

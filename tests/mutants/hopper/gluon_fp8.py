@@ -34,7 +34,6 @@ MUTANTS = [
     ),
     # Whose blocks.
     Mutant("blocks - 1 - at, at)", "at, at)", "the first half of the blocks, twice"),
-    Mutant("2 * at + 1 < blocks", "True", "the block in the middle twice"),
     Mutant("2 * at + 1 < blocks", "2 * at + 2 < blocks", "a block lost"),
     Mutant("there = there & (pair < ", "there = there | (pair < ", "heads beyond all"),
     Mutant(

@@ -8,7 +8,6 @@ MUTANTS = [
     *PRODUCER,
     # Whose blocks.
     Mutant("blocks - 1 - at, at)", "at, at)", "the first half of the blocks, twice"),
-    Mutant("2 * at + 1 < blocks", "True", "the block in the middle twice"),
     Mutant(
         "2 * at + 1 < blocks", "2 * at + 2 < blocks", "a block of an even number lost"
     ),
