@@ -42,11 +42,6 @@ MUTANTS = [
         "gl.full_like(l_i, 1.0), o",
         "the factor of V left out",
     ),
-    Mutant(
-        "o = o / gl.convert_layout(l_safe,",
-        "v_scale = v_scale / gl.convert_layout(l_safe,",
-        "a tiny factor of V loses digits",
-    ),
     Mutant("gl.where(scale < 1.2e-38, 1.2e-38, scale)", "scale", "0 * -inf"),
     Mutant("[x.contiguous() for x in", "[x for x in", "every other factor"),
     # Who waits for whom.
