@@ -91,9 +91,9 @@ status: $(INSTALLED)  ## a table: snippet, pages, interpreter, GPU records
 # On a GPU machine: with its own torch and triton, so without .venv.
 gpu memcheck bench: export PATH := $(MACHINE)
 
-gpu:  ## test on this machine's GPU what is stale, and record it (ALL=1, RECORDS=DIR)
+gpu:  ## test on this machine's GPUs what is stale, and record it (ALL=1, RECORDS=DIR)
 	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis transformers
-	$(PYTHON) -m verified_docs gpu $(if $(ALL),--all) --records $(RECORDS)
+	$(PYTHON) -m verified_docs gpu $(PARTS) $(if $(ALL),--all) --records $(RECORDS)
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
 	@command -v compute-sanitizer >/dev/null || { echo "make $@: compute-sanitizer is" \

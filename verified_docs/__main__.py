@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return check.main(root, strict=known.require == "gpu")
     try:
         if known.command == "gpu":
-            return gpu.main(root.resolve(), known.all, known.records)
+            return gpu.main(root.resolve(), known.all, known.records, known.parts)
         if known.command == "pages":
             pages = table.pages(root, known.snippet)
             print(" or ".join(page.rpartition(".")[0] for page in pages) or "none")
@@ -49,6 +49,7 @@ def parser() -> argparse.ArgumentParser:
     tested = commands.add_parser(
         "gpu", help="run the snippets' tests on this machine's GPU and record them"
     )
+    tested.add_argument("parts", nargs="*", help="such as softmax or softmax/online")
     tested.add_argument(
         "--all", action="store_true", help="run all of them, not only what is stale"
     )

@@ -16,6 +16,7 @@ import pytest
 from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
 from verified_docs.__main__ import main
+from verified_docs.evidence import gpu
 from verified_docs.evidence.status import Evidence
 
 RECORD = "records/nvidia-h200/verification.json"
@@ -250,6 +251,53 @@ def test_what_is_stale_runs_and_all_only_if_asked(recorded):
     assert "part/a.py" not in there["snippets"]
     assert len(there["runs"]) == 1
     assert len(recorded.record()["runs"]) == 1
+
+
+def test_a_part_or_a_file_can_be_named(recorded):
+    recorded.add("d", "part/deep")
+    recorded.edit("snippets/part/b.py", "b é", "now")
+    assert "there is no part or snippet b, other" in recorded.gpu("b", "other")[1]
+    assert recorded.gpu("part/b")[1].count("cases passed") == 1
+    assert recorded.seen("b")["output"] == "now\n"
+    assert recorded.gpu("part")[1].count("cases passed") == 1
+    assert recorded.seen("deep/d")["state"] == "passed"
+
+
+@pytest.mark.parametrize("visible", ["", "5,7,GPU-x"])
+def test_gpus_that_are_alike_share_the_work(tree, visible, monkeypatch):
+    monkeypatch.setattr(gpu, "AT_ONCE", 1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    tree.edit("gpu/torch.py", "lambda: 1", "lambda: 3")
+    tree.edit(
+        "gpu/torch.py", '"NVIDIA H200"', '("NVIDIA H200", "A40", "NVIDIA H200")[device]'
+    )
+    tests = """
+import os, tempfile, time
+from pathlib import Path
+from snippets.part import a, b
+
+def test_both_run_at_a_time(accurate):
+    accurate("float32", 0.0, 1.0)
+    here = Path(tempfile.gettempdir())
+    (here / "seen").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
+    end = time.monotonic() + 20
+    while len(seen := sorted(here.parent.glob("*/seen"))) < 2:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    assert [each.read_text() for each in seen] == WANTED
+"""
+    wanted = ["5", "GPU-x"] if visible else ["0", "2"]
+    for name in "ab":
+        tree.write(
+            {
+                f"tests/snippets/part/test_{name}.py": tests.replace(
+                    "WANTED", str(wanted)
+                )
+            }
+        )
+    status, told = tree.gpu()
+    assert status == 0, told
+    assert next(iter(tree.record()["runs"].values()))["gpus"][1] == "A40"
 
 
 def test_gpus_and_versions_stand_side_by_side(recorded):

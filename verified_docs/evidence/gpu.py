@@ -1,9 +1,9 @@
 """`make gpu`: run the tests of snippets on a GPU, and record what they show.
 
-Each module has a process of its own, several at a time, and writes into a record that
-is empty at first. It ends well only if every snippet that was due is in there, passed.
-What it holds then joins the record in records/; an interrupted run leaves that as it
-was.
+Each module has a process of its own, several at a time on each GPU, and writes into a
+record that is empty at first. It ends well only if every snippet that was due is in
+there, passed. What it holds then joins the record in records/; an interrupted run
+leaves that as it was.
 """
 
 import os
@@ -12,22 +12,28 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 
 from verified_docs import layout
 from verified_docs.evidence import machine, manifest, records
-from verified_docs.evidence.records import Entry, State
+from verified_docs.evidence.records import Entry, Facts, State
 
-AT_ONCE = 14
+Places = SimpleQueue[dict[str, str]]  # of the environment of a process
+AT_ONCE = 14  # on each GPU
 SECONDS = 1800  # for one module
 
 
-def main(root: Path, everything: bool, folder: str) -> int:
+def main(root: Path, everything: bool, folder: str, wanted: Sequence[str] = ()) -> int:
     """Run what is stale, or everything; the record goes to `folder`/<gpu>.
 
-    Returns 0 if all that was due passed. Raises RecordError.
+    `wanted` are the parts, such as softmax, and the snippets, such as softmax/online,
+    to look at; all if there are none. Returns 0 if all that was due passed. Raises
+    RecordError.
     """
     facts = machine.facts(root)
     if "gpu" not in facts:
@@ -35,24 +41,35 @@ def main(root: Path, everything: bool, folder: str) -> int:
         return 1
     run, key = machine.run_name(facts), records.versions(facts)
     known = records.load(root / layout.verification_file(facts["gpu"]))
+    names = {
+        name: {layout.part(name), name.rpartition(".")[0]}
+        for name in layout.names(root)
+    }
+    if lost := set(wanted) - set().union(*names.values()):
+        print(f"make gpu: there is no part or snippet {', '.join(sorted(lost))}")
+        return 1
     due = [
         name
-        for name in layout.names(root)
-        if everything or _judge(root, name, known.snippets.get(name, {}).get(key))
+        for name, called in names.items()
+        if (not wanted or called & {*wanted})
+        and (everything or _judge(root, name, known.snippets.get(name, {}).get(key)))
     ]
     # The longest first, so that none is left to run alone at the end.
     sizes = {
-        name: known.snippets[name][key].cases
-        for name in due
-        if key in known.snippets.get(name, {})
+        name: entry.cases
+        for record in records.load_all(root).values()
+        for name, entries in record.snippets.items()
+        for entry in entries.values()
     }
     due.sort(key=lambda name: -sizes.get(name, 0))
     with tempfile.TemporaryDirectory() as empty:
         file = Path(empty, layout.VERIFICATION)
         records.save(records.Verification(file, {run: facts}))
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        places = _places(facts, Path(empty))
+        with ThreadPoolExecutor(places.qsize()) as pool:
             try:
-                ended = list(pool.map(lambda name: _test(root, name, file), due))
+                test = partial(_test, root, file, places)
+                ended = list(pool.map(test, due))
             except BaseException:
                 pool.shutdown(cancel_futures=True)
                 raise
@@ -77,16 +94,38 @@ def main(root: Path, everything: bool, folder: str) -> int:
     return 1 if wrong else 0
 
 
-def _test(root: Path, name: str, file: Path) -> tuple[str, float]:
+def _places(facts: Facts, folder: Path) -> Places:
+    """For each module that may run at a time, what puts it on one of the GPUs.
+
+    They are alike: all have the name of the first one. The tests that take much memory
+    wait for each other by a file in the folder for temporary ones, so each GPU has its
+    own.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(
+        str(index) for index in range(len(facts["gpus"]))
+    )
+    places: Places = SimpleQueue()
+    for device, gpu in zip(visible.split(","), facts["gpus"], strict=False):
+        if gpu == facts["gpu"]:
+            own = folder / device
+            own.mkdir()
+            for _ in range(AT_ONCE):
+                places.put({"CUDA_VISIBLE_DEVICES": device, "TMPDIR": str(own)})
+    return places
+
+
+def _test(root: Path, file: Path, places: Places, name: str) -> tuple[str, float]:
     """Run the tests of a snippet; what they tell is shown if they fail.
 
     Returns how they failed, or "", and the seconds that they took.
     """
+    place = places.get()
     began = time.monotonic()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     command += ["-c", layout.SETTINGS, layout.test_file(name), "--record", str(file)]
     own = {key: each for key, each in os.environ.items() if "PYTEST" not in key}
     own["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # None that happens to be installed.
+    own |= place
     try:
         run = subprocess.run(
             command,
@@ -98,6 +137,8 @@ def _test(root: Path, name: str, file: Path) -> tuple[str, float]:
         )
     except subprocess.TimeoutExpired:
         return f"it ran longer than {SECONDS} s", SECONDS
+    finally:
+        places.put(place)
     if run.returncode:
         print(run.stdout.decode(errors="replace"), flush=True)
     end = f"pytest ended with status {run.returncode}" if run.returncode else ""
