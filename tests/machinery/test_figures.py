@@ -63,7 +63,7 @@ def test_formats(value, form, shown):
 
 
 def measured(repository: Repository, text: str) -> str:
-    return figures.measured(repository.evidence(), text)
+    return figures.measured(repository.evidence("nvidia-h200"), text)
 
 
 QUOTES = {
@@ -99,6 +99,26 @@ def test_a_figure_of_a_changed_file_is_stale(repository):
         assert "(stale)</data>" in shown
     other = measured(repository, "softmax f kernel=torch.softmax cols=4096")
     assert "stale" not in other
+
+
+def test_what_is_out_of_date_is_quoted_of_another_gpu(repository):
+    query = "softmax f kernel=softmax/online.py dtype=float32"
+    only_there = "softmax f part=new"
+    repository.edit("snippets/softmax/online.py", "Online", "On line")
+    repository.measure(
+        [MEASUREMENTS[0] | {"f": 0.5}], "NVIDIA L4 24GB", new=[{"kernel": "x", "f": 2}]
+    )
+    repository.verify("NVIDIA L4 24GB", online={})
+    for text in (query, "error softmax/online.py float32"):
+        shown = measured(repository, text)
+        assert 'title="Measured on NVIDIA L4 24GB"' in shown
+        assert "(on L4)</data>" in shown
+    assert "0.500 (on L4)" in measured(repository, query)
+    assert "2 (on L4)" in measured(repository, only_there)
+    # What did not change is quoted as before, and so is what is stale everywhere.
+    assert "0.250<" in measured(repository, "softmax f part=masked causal=false")
+    repository.edit("snippets/softmax/online.py", "On line", "In line")
+    assert "0.973 (stale)" in measured(repository, query)
 
 
 @pytest.mark.parametrize(

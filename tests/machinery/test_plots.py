@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.machinery.repository import Repository
+from tests.machinery.repository import H200, Repository
 from verified_docs.pages import drawing, plots, timeline
 from verified_docs.pages.figures import FigureError
 
@@ -288,6 +288,20 @@ def test_a_changed_file_makes_its_line_stale(repository):
         labels = plot(repository, layout=layout).findall(".//text")
         ends = [text.text for text in labels if (text.text or "").endswith("(stale)")]
         assert len(ends) == 1  # of its line, and of no other
+
+
+def test_what_another_gpu_measured_says_so(repository):
+    repository.measure(MEASUREMENTS, H200)
+    repository.edit("snippets/softmax/online.py", "Online", "On line")
+    repository.measure(MEASUREMENTS, "NVIDIA L4")
+    evidence = repository.evidence("nvidia-h200")
+    for shown in (
+        plots.plot(evidence, STYLE, PLOT),
+        plots.table(evidence, TABLE),
+        plots.table(evidence, TABLE + "title: Speed\n"),
+    ):
+        assert "(on L4)</" in shown
+        assert "stale" not in shown
 
 
 def test_a_logarithmic_y_axis(repository):

@@ -95,10 +95,12 @@ def measured(site: Site) -> Iterator[Finding]:
         yield Finding("mkdocs.yml", 1, reason, Weight.RECORD)
     for benchmarks in site.evidence.benchmarks.values():
         for benchmark in benchmarks.values():
-            if changed := benchmark.stale(site.root):
-                reason = f"timed before these changed: {', '.join(changed)}"
+            if changed := site.evidence.stale(benchmark):
+                reason = f"timed before these changed: {', '.join(sorted(changed))}"
                 path = site.relative(benchmark.path)
-                yield Finding(path, 1, f"{reason}; run `make bench`", Weight.RECORD)
+                lost = site.evidence.lost(benchmark)
+                weight = Weight.RECORD if lost else Weight.WARNING
+                yield Finding(path, 1, f"{reason}; run `make bench`", weight)
     for verification in site.evidence.verification.values():
         for name in verification.snippets.keys() - site.snippets.keys():
             reason = f"record of {name}, which is no snippet"

@@ -116,6 +116,11 @@ class Benchmark:
     manifest: Manifest
     data: dict[str, Any]
 
+    @property
+    def gpu(self) -> str:
+        """The GPU by its own name."""
+        return str(self.environment.get("gpu", ""))
+
     def stale(self, root: Path) -> list[str]:
         """The files that changed since they were timed."""
         return changed(root, self.manifest)

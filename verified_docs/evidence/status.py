@@ -2,7 +2,7 @@
 
 import functools
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from verified_docs import layout
 from verified_docs.code import snippets
@@ -72,13 +72,15 @@ class Status:
 class Evidence:
     """The repository below `root`; `gpu` is the folder of the records to quote.
 
-    Everything is read once. The properties raise RecordError.
+    What that GPU lacks, or ran before files changed, is quoted of another GPU that has
+    it of the files as they are now. Everything is read once. The properties raise
+    RecordError.
     """
 
     root: Path
     gpu: str = ""
     _status: dict[str, Status] = field(default_factory=dict, repr=False)
-    _stale: dict[str, list[str]] = field(default_factory=dict, repr=False)
+    _stale: dict[Path, set[str]] = field(default_factory=dict, repr=False)
 
     @functools.cached_property
     def verification(self) -> dict[str, Verification]:
@@ -100,7 +102,7 @@ class Evidence:
 
     @functools.cached_property
     def quoted(self) -> str:
-        """The folder of the GPU that prose and plots quote."""
+        """The folder of the GPU that prose and plots quote first."""
         known = sorted({*self.verification, *self.benchmarks})
         if not self.gpu and len(known) > 1:
             raise RecordError(
@@ -108,21 +110,55 @@ class Evidence:
             )
         return self.gpu or next(iter(known), "")
 
-    def benchmark(self, name: str) -> Benchmark | None:
-        """The named benchmark of the quoted GPU."""
-        return self.benchmarks.get(self.quoted, {}).get(name)
+    def benchmark(self, name: str, part: str = "") -> Benchmark | None:
+        """The record to quote, for its list `part` if one is named."""
+        folders = sorted(self.benchmarks, key=lambda folder: folder != self.quoted)
+        there = [b for f in folders if (b := self.benchmarks[f].get(name))]
+        having = [each for each in there if isinstance(each.data.get(part), list)]
+        holds = [each for each in having if not self.outdated(each, part)]
+        return next(iter(holds or having or there), None)
 
-    def stale(self, name: str) -> list[str]:
-        """The files that changed since the named benchmark ran, if it has."""
-        if name not in self._stale:
-            benchmark = self.benchmark(name)
-            self._stale[name] = benchmark.stale(self.root) if benchmark else []
-        return self._stale[name]
+    def stale(self, benchmark: Benchmark) -> set[str]:
+        """The files that changed since a benchmark ran."""
+        if benchmark.path not in self._stale:
+            self._stale[benchmark.path] = {*benchmark.stale(self.root)}
+        return self._stale[benchmark.path]
+
+    def outdated(self, benchmark: Benchmark, part: str) -> set[str]:
+        """Those of them that a list of it depends on."""
+        kernels = {each.get("of", each.get("kernel")) for each in benchmark.data[part]}
+        used = {layout.snippet_file(str(name)) for name in kernels}
+        used |= {
+            layout.benchmark_list(benchmark.path.stem, n) for n in (part, "__init__")
+        }
+        return {
+            file
+            for file in self.stale(benchmark)
+            if file in used or PurePosixPath(file).parent.name == "benchmarks"
+        }
+
+    def lost(self, benchmark: Benchmark) -> list[str]:
+        """The lists of a record that are out of date and quoted nevertheless."""
+        return [
+            part
+            for part, value in benchmark.data.items()
+            if isinstance(value, list)
+            and self.outdated(benchmark, part)
+            and self.benchmark(benchmark.path.stem, part) is benchmark
+        ]
 
     def quote(self, name: str) -> Run | None:
-        """The latest run of a snippet on the quoted GPU."""
-        runs = [run for run in self.status(name).runs if run.folder == self.quoted]
-        return max(runs, key=lambda run: run.entry.run, default=None)
+        """The run of a snippet to quote: the latest of one GPU."""
+        return max(
+            self.status(name).runs,
+            key=lambda run: (run.fresh, run.folder == self.quoted, run.entry.run),
+            default=None,
+        )
+
+    def elsewhere(self, gpu: str) -> str:
+        """What a figure says of its GPU: nothing, if it is the one that is quoted."""
+        own = gpu == self.gpu_name(self.quoted)
+        return "" if own else gpu.removeprefix("NVIDIA ").partition(" ")[0]
 
     def gpu_name(self, folder: str) -> str:
         """What the GPU with this folder of records calls itself."""

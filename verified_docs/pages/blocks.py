@@ -98,19 +98,18 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def output(site: Site, body: str, options: Mapping[str, str]) -> str:
     """What the demo of the snippet `from` printed when its tests ran."""
-    status = site.evidence.status(options["from"])
-    runs = status.fresh or [run for run in (status.interpreter,) if run and run.fresh]
-    runs = runs or status.runs
-    if not runs:
-        name = escape(options["from"])
+    name = escape(options["from"])
+    run = site.evidence.quote(options["from"])
+    local = site.evidence.status(options["from"]).interpreter
+    if local and local.fresh and not (run and run.fresh):
+        run = local
+    if run is None:
         return (
             f'<p class="no-record">Output of <code>{name}</code>: not yet recorded</p>'
         )
-    run = next((r for r in runs if r.folder == site.evidence.quoted), runs[0])
     where = run.gpu or badges.INTERPRETER
     stale = "" if run.fresh else " (stale: the file has changed since)"
     text = run.entry.output.rstrip("\n") + "\n"
-    name = escape(options["from"])
     made = f'data-output="{name}" data-record="{escape(run.folder)}"'
     facts = f"Output of <code>{name}</code> on {escape(where)}{stale}"
     return _printed(made, facts, text)
@@ -179,7 +178,7 @@ def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
         for key, value in {**roofs, **measured}.items()
         if value
     )
-    gpu = site.evidence.gpu_name(site.evidence.quoted)
+    gpu = record.gpu if record else site.evidence.quoted
     return (
         f"<figure><verified-roofline {data}></verified-roofline><figcaption>"
         f"Roofs: {escape(options['source'])}. Dashed: a copy and a product, measured "

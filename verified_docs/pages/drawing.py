@@ -78,6 +78,12 @@ class Grid:
     stale: set[str]
     # Whose value it is, where a cell has the best of several.
     names: dict[tuple[str, Any], str] = field(default_factory=dict)
+    # On which, if it is not the GPU that the site quotes first.
+    gpu: str = ""
+
+    def titled(self, title: str) -> str:
+        """A title that names the GPU where it is another one."""
+        return f"{title} (on {self.gpu})".strip() if self.gpu else title
 
     def label(self, row: str) -> str:
         """The row's name, marked if it is stale."""

@@ -20,8 +20,10 @@ from typing import Any
 from markdown.extensions.toc import slugify
 
 from verified_docs import layout
+from verified_docs.evidence.records import Benchmark
 from verified_docs.evidence.status import Evidence
 
+LIST = "measurements"  # of a record, where no other is named
 NOT_YET = "not yet measured"
 BIBLIOGRAPHY = "reference/bibliography"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -147,13 +149,13 @@ def measured(evidence: Evidence, text: str) -> str:
     form = unit(name if tested else what, form)
     try:
         if tested:
-            value, stale = _verified(evidence, *words)
+            value, gpu, stale = _verified(evidence, *words)
         else:
-            value, stale = _quoted(evidence, name, what, filters)
+            value, gpu, stale = _quoted(evidence, name, what, filters)
     except NotYet:
         return unmeasured()
-    mark = " (stale)" if stale else ""
-    gpu = evidence.gpu_name(evidence.quoted)
+    where = evidence.elsewhere(gpu)
+    mark = (f" (on {where})" if where else "") + (" (stale)" if stale else "")
     return (
         f'<data class="measured{" stale" if stale else ""}" '
         f'value="{escape(str(value))}" title="Measured on {escape(gpu)}">'
@@ -162,33 +164,37 @@ def measured(evidence: Evidence, text: str) -> str:
 
 
 @contextmanager
-def maybe_newer(evidence: Evidence, name: str) -> Iterator[None]:
+def maybe_newer(evidence: Evidence, benchmark: Benchmark) -> Iterator[None]:
     """What a record does not have is still to come if its benchmark has changed."""
     try:
         yield
     except Absent:
-        if not evidence.stale(name):
+        if not evidence.stale(benchmark):
             raise
         raise NotYet from None
 
 
 def _quoted(
     evidence: Evidence, name: str, what: str, filters: list[str]
-) -> tuple[Any, bool]:
-    """What a benchmark's record has, and whether it is stale."""
-    with maybe_newer(evidence, name):
+) -> tuple[Any, str, bool]:
+    """What a benchmark's record has, on which GPU, and whether it is stale."""
+    where = dict(map(_pair, filters))
+    benchmark = record(evidence, name, where.get("part", LIST))
+    gpu = benchmark.gpu
+    with maybe_newer(evidence, benchmark):
         if what.startswith("/"):
-            return pointer(record(evidence, name), what), False
-        where = dict(map(_pair, filters))
-        found = select(evidence, name, where, what.partition("/")[0])
+            return pointer(benchmark.data, what), gpu, False
+        found = select(evidence, benchmark, where, what.partition("/")[0])
         if len(found) > 1:
             raise FigureError(f"{len(found)} measurements match; say more")
         value = pointer(found[0], f"/{what}")
-        return value, stale(evidence, name, str(found[0].get("kernel")))
+        return value, gpu, stale(evidence, benchmark, str(found[0].get("kernel")))
 
 
-def _verified(evidence: Evidence, kind: str, file: str, *rest: str) -> tuple[Any, bool]:
-    """What the tests of a file showed on the quoted GPU, and whether it is stale."""
+def _verified(
+    evidence: Evidence, kind: str, file: str, *rest: str
+) -> tuple[Any, str, bool]:
+    """What the tests of a file showed, on which GPU, and whether it is stale."""
     if len(rest) != 1:
         what = "FACT, such as torch" if kind == "run" else "DTYPE"
         raise FigureError(f"it is written {{measured: {kind} FILE {what}}}")
@@ -203,7 +209,7 @@ def _verified(evidence: Evidence, kind: str, file: str, *rest: str) -> tuple[Any
     if rest[0] not in facts:
         known = ", ".join(facts) or "none"
         raise FigureError(f"{file} has no {kind} of {rest[0]!r}; there are: {known}")
-    return facts[rest[0]], not run.fresh
+    return facts[rest[0]], run.gpu, not run.fresh
 
 
 def stated(text: str, entries: Mapping[str, str], base: str) -> str:
@@ -237,10 +243,10 @@ def unmeasured() -> str:
     return f'<span class="unmeasured">{NOT_YET}</span>'
 
 
-def record(evidence: Evidence, name: str) -> Mapping[str, Any]:
-    """The record of a benchmark. Raises NotYet before the first run, or FigureError."""
-    if found := evidence.benchmark(name):
-        return found.data
+def record(evidence: Evidence, name: str, part: str = LIST) -> Benchmark:
+    """The record to quote a list of. Raises FigureError, or NotYet if none is made."""
+    if found := evidence.benchmark(name, part):
+        return found
     if name not in (parts := layout.parts(evidence.root)):
         known = ", ".join(parts)
         raise FigureError(f"there is no record {name!r}; there may be: {known}")
@@ -264,7 +270,11 @@ def pointer(record: Mapping[str, Any], path: str) -> Any:
 
 
 def select(
-    evidence: Evidence, name: str, where: Mapping[str, Any], *keys: str, each: str = ""
+    evidence: Evidence,
+    benchmark: Benchmark,
+    where: Mapping[str, Any],
+    *keys: str,
+    each: str = "",
 ) -> list[dict[str, Any]]:
     """The measurements of a record that match and have all keys.
 
@@ -273,9 +283,9 @@ def select(
     snippet that is newer than the benchmark's run has none: NotYet is raised. Whatever
     else is not there is misspelt: FigureError.
     """
-    data = record(evidence, name)
+    data, name = benchmark.data, benchmark.path.stem
     where = dict(where)
-    part = str(where.pop("part", "measurements"))
+    part = str(where.pop("part", LIST))
     measurements = data.get(part)
     if not isinstance(measurements, list):
         if (evidence.root / layout.benchmark_list(name, part)).is_file():
@@ -325,9 +335,9 @@ def known_kernel(
     return kernel in timed
 
 
-def stale(evidence: Evidence, name: str, kernel: str) -> bool:
+def stale(evidence: Evidence, benchmark: Benchmark, kernel: str) -> bool:
     """Whether the measured kernel is a file that has changed since."""
-    return layout.snippet_file(kernel) in evidence.stale(name)
+    return layout.snippet_file(kernel) in evidence.stale(benchmark)
 
 
 def _text(value: Any) -> str:

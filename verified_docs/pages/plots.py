@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
 from typing import Any
@@ -126,15 +126,14 @@ def grid(
     With `best`, a cell has the largest value of those kernels. Raises FigureError, or
     NotYet where that is nothing so far.
     """
-    name = options["record"]
-    where = dict(options.get("where") or {})
-    if "part" in options:
-        where["part"] = options["part"]
+    part = str(options.get("part", figures.LIST))
+    where = {**(options.get("where") or {}), "part": part}
+    benchmark = figures.record(evidence, options["record"], part)
     keys = [row, column, value, *(["kernel"] if best else [])]
     only = [str(each) for each in best or options.get("only") or ()]
-    with figures.maybe_newer(evidence, name):
+    with figures.maybe_newer(evidence, benchmark):
         each = str(options.get("each", ""))
-        found = figures.select(evidence, name, where, *keys, each=each)
+        found = figures.select(evidence, benchmark, where, *keys, each=each)
         if best or row == "kernel":
             only = [e for e in only if figures.known_kernel(evidence, found, e)]
     names: dict[tuple[str, Any], str] = {}
@@ -158,8 +157,10 @@ def grid(
     if not values:
         raise NotYet
     columns = sorted({column for _, column in values})
-    changed = {k for k in {*rows, *names.values()} if figures.stale(evidence, name, k)}
-    return Grid(rows, columns, values, changed, names)
+    kernels = {*rows, *names.values()}
+    changed = {k for k in kernels if figures.stale(evidence, benchmark, k)}
+    gpu = evidence.elsewhere(benchmark.gpu)
+    return Grid(rows, columns, values, changed, names, gpu)
 
 
 def _best(
@@ -196,7 +197,7 @@ def table(evidence: Evidence, body: str) -> str:
             corner = f"{rows} \N{REVERSE SOLIDUS} {options['columns']}"
     except NotYet:
         return absent(title or "Measurements")
-    shown = _table(found, corner, forms, title)
+    shown = _table(found, corner, forms, found.titled(title))
     if options.get("bare"):
         shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
     return f'<figure class="measurements">{shown}</figure>'
@@ -219,7 +220,7 @@ def _quantities(
         for (name, _), value in found.values.items()
     }
     first = next(iter(grids.values()))
-    return Grid(first.rows, [*grids], values, first.stale), forms
+    return replace(first, columns=[*grids], values=values), forms
 
 
 def plot(evidence: Evidence, style: Style, body: str) -> str:
@@ -236,6 +237,7 @@ def plot(evidence: Evidence, style: Style, body: str) -> str:
     lines = [style.line(found, series, row) for row in found.rows]
     if len({line.classes for line in lines}) < len(lines):
         raise FigureError("two of its series have one colour in mkdocs.yml")
+    title = found.titled(title)
     drawing = Plot(
         lines,
         _levels(evidence, options),
@@ -287,8 +289,9 @@ def heatmap(evidence: Evidence, style: Style, body: str) -> str:
         for row in sorted(ours.rows, key=int)
     )
     key = "".join(f'<li class="heat-{n}">{s}</li>' for n, s in enumerate(SHADES))
+    title = ours.titled(options["title"])
     return (
-        f'<figure class="heat"><table><caption>{escape(options["title"])}</caption>'
+        f'<figure class="heat"><table><caption>{escape(title)}</caption>'
         f'<thead><tr><td></td><th scope="colgroup" colspan="{len(ours.columns)}">'
         f"{escape(style.words(columns))}</th></tr><tr>"
         f'<th scope="col">{escape(style.words(rows))}</th>{head}</tr></thead>'
@@ -347,7 +350,9 @@ def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
     levels = {}
     for name, value in option.items():
         if str(value).startswith("/"):
-            value = figures.pointer(figures.record(evidence, options["record"]), value)
+            part = options.get("part", figures.LIST)
+            benchmark = figures.record(evidence, options["record"], part)
+            value = figures.pointer(benchmark.data, value)
         try:
             levels[str(name)] = float(Fraction(value))
         except (TypeError, ValueError):

@@ -106,19 +106,22 @@ class Track:
 def render(evidence: Evidence, style: Style, body: str) -> str:
     """The fence ```timeline: the list `timeline` of a record. Raises FigureError."""
     options = parse(body, OPTIONS, "record", "title")
-    name, title = options["record"], options["title"]
-    where = {**(options.get("where") or {}), "part": "timeline"}
+    title, part = options["title"], "timeline"
+    where = {**(options.get("where") or {}), "part": part}
     try:
-        with figures.maybe_newer(evidence, name):
-            found = figures.select(evidence, name, where, "kernel")
+        benchmark = figures.record(evidence, options["record"], part)
+        with figures.maybe_newer(evidence, benchmark):
+            found = figures.select(evidence, benchmark, where, "kernel")
     except NotYet:
         return absent(title)
     kinds = {key for key in ("programs", "groups") for item in found if key in item}
     if len(kinds) != 1 or any(kinds.isdisjoint(item) for item in found):
         raise FigureError("its measurements have all `programs`, or all `groups`")
+    if gpu := evidence.elsewhere(benchmark.gpu):
+        title = f"{title} (on {gpu})"
     tracks = []
     for item in found:
-        stale = figures.stale(evidence, name, item["of"])
+        stale = figures.stale(evidence, benchmark, item["of"])
         shown = f"{item['kernel']} (stale)" if stale else str(item["kernel"])
         if "programs" in item:
             tracks.append(_programs(shown, item))
