@@ -126,8 +126,8 @@ def grid(
     With `best`, a cell has the largest value of those kernels. Raises FigureError, or
     NotYet where that is nothing so far.
     """
-    part = str(options.get("part", figures.LIST))
-    where = {**(options.get("where") or {}), "part": part}
+    where = dict(options.get("where") or {})
+    part = where.setdefault("part", options.get("part", figures.LIST))
     benchmark = figures.record(evidence, options["record"], part)
     keys = [row, column, value, *(["kernel"] if best else [])]
     only = [str(each) for each in best or options.get("only") or ()]
