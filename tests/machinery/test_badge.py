@@ -20,21 +20,21 @@ STATES = [
     ({}, ("unverified", "Unverified: no test has run")),
     ({"": {}}, ("interpreter", "Interpreter only: no GPU run")),
     ({"": STALE}, ("unverified", "Unverified: no test has run")),
-    ({"": {}, H200: {}}, ("verified", "GPU-verified on NVIDIA H200")),
+    ({"": {}, H200: {}}, ("verified", "GPU-verified on H200")),
     ({H200: STALE}, ("stale", "Stale: changed since its GPU run")),
     ({H200: {"test_sha256": "0" * 64}}, ("stale", "Stale: changed since its GPU run")),
-    ({H200: {}, L4: {}}, ("verified", "GPU-verified on NVIDIA H200, NVIDIA L4")),
+    ({H200: {}, L4: {}}, ("verified", "GPU-verified on H200 and L4")),
     (
         {H200: {}, L4: STALE},
-        ("verified", "GPU-verified on NVIDIA H200; stale on NVIDIA L4"),
+        ("verified", "GPU-verified on H200; stale on L4"),
     ),
     (
         {H200: {}, L4: {"state": "failed", "failed": ["test_a"]}},
-        ("failed", "GPU-verified on NVIDIA H200; failed on NVIDIA L4"),
+        ("failed", "GPU-verified on H200; failed on L4"),
     ),
     (
         {H200: {"skipped": {"test_a": "no room", "test_b": "x"}}},
-        ("skipped", "Not verified: skipped too much on NVIDIA H200"),
+        ("skipped", "Not verified: skipped too much on H200"),
     ),
 ]
 
@@ -56,7 +56,7 @@ def test_wrong_on_purpose(repository):
     assert {kind for kind, _ in shown} == {"wrong"}
     assert len({text for _, text in shown}) == 4
     assert all(text.startswith("Wrong on purpose: ") for _, text in shown)
-    assert "NVIDIA H200" in shown[2][1]
+    assert "H200" in shown[2][1]
 
 
 def test_a_file_that_only_a_gpu_runs(repository):
@@ -71,7 +71,7 @@ def test_a_file_that_only_a_gpu_runs(repository):
     assert said in badges.render(repository.status(name))
     assert badges.INTERPRETER not in badges.render(repository.status(name))
     repository.verify(H200, gluon_copy={})
-    assert badge(repository, name)[1] == "GPU-verified on NVIDIA H200"
+    assert badge(repository, name)[1] == "GPU-verified on H200"
     assert said in badges.render(repository.status(name))
 
 
@@ -145,7 +145,7 @@ def test_the_proof(repository):
         {"snippets": {"softmax/online.py": {"caught": each}}} for each in caught
     ]
     shown = badges.proof([repository.status()], verdicts)
-    for fact in ("1 of 1", "1,200", "2", "NVIDIA H200", "2026-01-01"):
+    for fact in ("1 of 1", "1,200", "2", "H200", "2026-01-01"):
         assert f"<strong>{fact}</strong>" in shown
     repository.verify(H200, online=STALE)
     assert "<strong>0 of 1</strong>" in badges.proof([repository.status()], verdicts)

@@ -162,7 +162,7 @@ def test_a_table_of_all_snippets(repository):
     assert {"NVIDIA H200", "NVIDIA L4"} <= set(heads)
     assert "12 cases passed 1 case not tried" in text
     assert '<td data-label="NVIDIA L4">not run</td>' in page
-    assert "1 of 2 files are GPU-verified on NVIDIA H200; 1 changed since" in page
+    assert "1 of 2 files are GPU-verified on H200; 1 changed since" in page
 
 
 def test_commands_can_be_copied(repository):

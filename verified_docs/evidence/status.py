@@ -17,6 +17,11 @@ from verified_docs.evidence.records import (
 )
 
 
+def short(gpu: str) -> str:
+    """A GPU's name in running text: `NVIDIA H100 80GB HBM3` -> `H100`."""
+    return gpu.removeprefix("NVIDIA ").partition(" ")[0]
+
+
 @dataclass(frozen=True)
 class Run:
     """What one machine showed of one snippet.
@@ -157,8 +162,7 @@ class Evidence:
 
     def elsewhere(self, gpu: str) -> str:
         """What a figure says of its GPU: nothing, if it is the one that is quoted."""
-        own = gpu == self.gpu_name(self.quoted)
-        return "" if own else gpu.removeprefix("NVIDIA ").partition(" ")[0]
+        return "" if gpu == self.gpu_name(self.quoted) else short(gpu)
 
     def gpu_name(self, folder: str) -> str:
         """What the GPU with this folder of records calls itself."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from verified_docs import layout
 from verified_docs.evidence.records import Entry
-from verified_docs.evidence.status import Run, Status
+from verified_docs.evidence.status import Run, Status, short
 from verified_docs.pages.figures import breakable, scientific
 
 INTERPRETER = "Triton's interpreter, on the CPU"
@@ -30,7 +30,7 @@ def kind(status: Status) -> str:
 
 def label(status: Status) -> str:
     """The badge in words."""
-    fresh = ", ".join(run.gpu for run in status.fresh)
+    fresh = _gpus(status.fresh)
     if status.snippet.wrong:
         known = {
             "verified": f"its failure is tested on {fresh}",
@@ -41,7 +41,9 @@ def label(status: Status) -> str:
             "unverified": "its failure is not yet tested",
         }
         return f"Wrong on purpose: {known[status.state]}"
-    others = "; ".join(f"{r.state} on {r.gpu}" for r in status.runs if not r.fresh)
+    others = "; ".join(
+        f"{run.state} on {short(run.gpu)}" for run in status.runs if not run.fresh
+    )
     if status.fresh:
         return f"GPU-verified on {fresh}{'; ' if others else ''}{others}"
     return {
@@ -51,6 +53,11 @@ def label(status: Status) -> str:
         "interpreter": "Interpreter only: no GPU run",
         "unverified": "Unverified: no test has run",
     }[status.state]
+
+
+def _gpus(runs: Iterable[Run]) -> str:
+    """The GPUs of some runs, in a few words."""
+    return " and ".join(dict.fromkeys(short(run.gpu) for run in runs))
 
 
 def render(status: Status, base: str = "/", published: str = "") -> str:
@@ -154,8 +161,8 @@ def _list(title: str, items: list[str]) -> str:
 def summary(statuses: list[Status]) -> str:
     """The state of all snippets in one sentence."""
     counts = Counter(status.state for status in statuses)
-    gpus = list(dict.fromkeys(run.gpu for s in statuses for run in s.fresh))
-    on = f" on {escape(', '.join(gpus))}" if gpus else ""
+    gpus = _gpus(run for status in statuses for run in status.fresh)
+    on = f" on {escape(gpus)}" if gpus else ""
     parts = [f"{counts['verified']} of {len(statuses)} files are GPU-verified{on}"]
     for state, words in (
         ("failed", "failed on a GPU"),
@@ -183,12 +190,12 @@ def proof(statuses: list[Status], verdicts: Iterable[Mapping[str, Any]]) -> str:
         for record in verdicts
         for each in record["snippets"].values()
     )
-    gpus = dict.fromkeys(run.gpu for run in runs)
+    gpus = _gpus(runs)
     facts = [
         (f"{verified} of {len(statuses)}", "files passed on a GPU as they are now"),
         (f"{sum(run.entry.cases for run in runs):,}", "cases of their tests ran there"),
         (f"{caught:,}", "bugs were planted in them, and the tests caught each"),
-        (", ".join(gpus) or "none", f"GPU{'s' * (len(gpus) > 1)} with a record"),
+        (gpus or "none", "what they ran on"),
         (max((run.facts["date"] for run in runs), default="never"), "last run"),
     ]
     items = (f"<li><strong>{escape(n)}</strong> {what}</li>" for n, what in facts)
