@@ -105,7 +105,7 @@ def verification_files(root: Path) -> list[Path]:
 
 
 def verdict_files(root: Path) -> list[Path]:
-    """The record of the mutants' verdicts, of the interpreter and of every GPU."""
+    """The records of the mutants' verdicts: the interpreter's and the GPUs'."""
     return sorted((root / RECORDS).glob(f"*/{VERDICTS}"))
 
 
@@ -131,8 +131,11 @@ def verification_file(gpu: str, records: str = RECORDS) -> str:
 
 
 def verdicts_file(gpu: str = "") -> str:
-    """`NVIDIA H200` -> `records/nvidia-h200/mutants.json`; "" is the interpreter."""
-    return f"{RECORDS}/{slug(gpu or 'interpreter')}/{VERDICTS}"
+    """`NVIDIA H200` -> `records/gpu/mutants.json`; "" is the interpreter.
+
+    All GPUs share one: a bug need not be caught twice.
+    """
+    return f"{RECORDS}/{'gpu' if gpu else 'interpreter'}/{VERDICTS}"
 
 
 def benchmark_file(gpu: str, part: str, records: str = RECORDS) -> str:
