@@ -15,6 +15,7 @@ MUTANTS = "tests/mutants"
 RECORDS = "records"
 INTERPRETER = ".cache/interpreter.json"
 VERIFICATION = "verification.json"
+MEMCHECK = "memcheck.json"
 VERDICTS = "mutants.json"
 REPLAYS = "tests/replays"
 REPLAYED = "records/interpreter/replays"
@@ -112,7 +113,8 @@ def verdict_files(root: Path) -> list[Path]:
 def benchmark_files(root: Path) -> list[Path]:
     """The record of every part on every GPU."""
     found = (root / RECORDS).glob("*/*.json")
-    return sorted(path for path in found if path.name not in (VERIFICATION, VERDICTS))
+    others = VERIFICATION, MEMCHECK, VERDICTS
+    return sorted(path for path in found if path.name not in others)
 
 
 def benchmark_list(record: str, name: str) -> str:
@@ -128,6 +130,11 @@ def slug(gpu: str) -> str:
 def verification_file(gpu: str, records: str = RECORDS) -> str:
     """`NVIDIA H200` -> `records/nvidia-h200/verification.json`."""
     return f"{records}/{slug(gpu)}/{VERIFICATION}"
+
+
+def memcheck_file(gpu: str, records: str = RECORDS) -> str:
+    """`NVIDIA H200` -> `records/nvidia-h200/memcheck.json`."""
+    return f"{records}/{slug(gpu)}/{MEMCHECK}"
 
 
 def verdicts_file(gpu: str = "") -> str:
