@@ -174,8 +174,8 @@ class Evidence:
         for key, entry in verification.snippets.get(name, {}).items():
             changed = entry.changed(self.root, name)
             facts, state = verification.runs[entry.run], entry.judge(changed)
-            thin = checked.get(name, {}).get(key)
-            good = thin and thin.judge(thin.changed(self.root, name)) is State.FRESH
-            cases = thin.cases if good else 0
+            cases, thin = 0, checked.get(name, {}).get(key)
+            if thin and thin.judge(thin.changed(self.root, name)) is State.FRESH:
+                cases = thin.cases
             found.append(Run(folder, facts, entry, state, changed, cases))
         return found
