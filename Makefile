@@ -90,21 +90,17 @@ status: $(INSTALLED)  ## a table: snippet, pages, interpreter, GPU records
 
 # On a GPU machine: with its own torch and triton, so without .venv.
 gpu memcheck bench: export PATH := $(MACHINE)
+RECORD = $(PARTS) $(if $(ALL),--all) --records $(RECORDS)
 
 gpu:  ## test on this machine's GPUs what is stale, and record it (ALL=1, RECORDS=DIR)
 	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis transformers
-	$(PYTHON) -m verified_docs gpu $(PARTS) $(if $(ALL),--all) --records $(RECORDS)
+	$(PYTHON) -m verified_docs gpu $(RECORD)
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
 	@command -v compute-sanitizer >/dev/null || { echo "make $@: compute-sanitizer is" \
 		"not on the path; it comes with the CUDA toolkit" >&2; exit 1; }
 	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis transformers
-	@# A process for each module: what the sanitizer keeps would fill the GPU.
-	find tests/snippets -name 'test_*.py' | \
-		PYTORCH_NO_CUDA_MEMORY_CACHING=1 xargs -P 12 -n 1 \
-		compute-sanitizer --tool memcheck --error-exitcode 9 \
-		$(PYTHON) -m pytest -q -p no:cacheprovider \
-		-m "not (demo or leaves_tensors)"
+	$(PYTHON) -m verified_docs gpu --memcheck $(RECORD)
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it

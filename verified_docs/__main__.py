@@ -20,7 +20,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return check.main(root, strict=known.require == "gpu")
     try:
         if known.command == "gpu":
-            return gpu.main(root.resolve(), known.all, known.records, known.parts)
+            chosen = known.all, known.records, known.parts, known.memcheck
+            return gpu.main(root.resolve(), *chosen)
         if known.command == "pages":
             pages = table.pages(root, known.snippet)
             print(" or ".join(page.rpartition(".")[0] for page in pages) or "none")
@@ -52,6 +53,9 @@ def parser() -> argparse.ArgumentParser:
     tested.add_argument("parts", nargs="*", help="such as softmax or softmax/online")
     tested.add_argument(
         "--all", action="store_true", help="run all of them, not only what is stale"
+    )
+    tested.add_argument(
+        "--memcheck", action="store_true", help="a few cases, under compute-sanitizer"
     )
     tested.add_argument(
         "--records", default=layout.RECORDS, help="the folder to write into"

@@ -15,6 +15,7 @@ MUTANTS = "tests/mutants"
 RECORDS = "records"
 INTERPRETER = ".cache/interpreter.json"
 VERIFICATION = "verification.json"
+MEMCHECK = "memcheck.json"
 VERDICTS = "mutants.json"
 REPLAYS = "tests/replays"
 REPLAYED = "records/interpreter/replays"
@@ -105,14 +106,15 @@ def verification_files(root: Path) -> list[Path]:
 
 
 def verdict_files(root: Path) -> list[Path]:
-    """The record of the mutants' verdicts, of the interpreter and of every GPU."""
+    """The records of the mutants' verdicts: the interpreter's and the GPUs'."""
     return sorted((root / RECORDS).glob(f"*/{VERDICTS}"))
 
 
 def benchmark_files(root: Path) -> list[Path]:
     """The record of every part on every GPU."""
     found = (root / RECORDS).glob("*/*.json")
-    return sorted(path for path in found if path.name not in (VERIFICATION, VERDICTS))
+    others = VERIFICATION, MEMCHECK, VERDICTS
+    return sorted(path for path in found if path.name not in others)
 
 
 def benchmark_list(record: str, name: str) -> str:
@@ -130,9 +132,17 @@ def verification_file(gpu: str, records: str = RECORDS) -> str:
     return f"{records}/{slug(gpu)}/{VERIFICATION}"
 
 
+def memcheck_file(gpu: str, records: str = RECORDS) -> str:
+    """`NVIDIA H200` -> `records/nvidia-h200/memcheck.json`."""
+    return f"{records}/{slug(gpu)}/{MEMCHECK}"
+
+
 def verdicts_file(gpu: str = "") -> str:
-    """`NVIDIA H200` -> `records/nvidia-h200/mutants.json`; "" is the interpreter."""
-    return f"{RECORDS}/{slug(gpu or 'interpreter')}/{VERDICTS}"
+    """`NVIDIA H200` -> `records/gpu/mutants.json`; "" is the interpreter.
+
+    All GPUs share one: a bug need not be caught twice.
+    """
+    return f"{RECORDS}/{'gpu' if gpu else 'interpreter'}/{VERDICTS}"
 
 
 def benchmark_file(gpu: str, part: str, records: str = RECORDS) -> str:

@@ -108,13 +108,14 @@ def test_a_machine_without_compute_sanitizer(tree):
 
 def test_what_is_asked_of_the_gpu(tree):
     script = tree.script("bin/python9", 'echo python "$@"')
-    asked = "python -m verified_docs gpu"
     for arguments, options in (
         ((), "--records records"),
         (("ALL=1", "RECORDS=/elsewhere"), "--all --records /elsewhere"),
     ):
-        _, told = tree.make("gpu", f"PYTHON={script}", *arguments)
-        assert told.splitlines()[-1] == f"{asked} {options}"
+        for target, asked in (("gpu", "gpu"), ("memcheck", "gpu --memcheck")):
+            _, told = tree.make(target, f"PYTHON={script}", *arguments)
+            line = f"python -m verified_docs {asked} {options}"
+            assert line in told.splitlines()
 
 
 def test_a_port_that_is_taken(tree):

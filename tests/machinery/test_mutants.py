@@ -290,11 +290,15 @@ def test_a_snippet_that_is_gone_leaves_the_record(root):
     assert [*json.loads((root / RECORD).read_text())["snippets"]] == ["part/twice.py"]
 
 
-def test_the_verdicts_of_a_gpu_are_in_its_record_and_count_everywhere(root):
+def test_a_bug_that_one_gpu_caught_is_caught(root):
     Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [], "NVIDIA H200")
     assert not (root / RECORD).exists()
-    assert (root / "records/nvidia-h200/mutants.json").exists()
+    assert (root / "records/gpu/mutants.json").exists()
     assert Verdicts(root, SNIPPET).fresh(BUG)
+    # Another GPU, which judges the rest, does not hide it.
+    Verdicts(root, SNIPPET).save({OTHER: "test_of_three"}, [BUG], "NVIDIA H100")
+    assert Verdicts(root, SNIPPET).fresh(BUG)
+    assert Verdicts(root, SNIPPET).fresh(OTHER)
     # Those of another machine, of other files, do not hide them.
     Repository(root).edit(TEST, "== 6", "== 2 * 3")
     assert not Verdicts(root, SNIPPET).fresh(BUG)

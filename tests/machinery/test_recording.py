@@ -65,6 +65,12 @@ def accurate(dtype, error, bound):
     "gpu/torch-2.11.0.dist-info/METADATA": "Name: torch\nVersion: 2.11.0\n",
     "gpu/triton-3.6.0.dist-info/METADATA": "Name: triton\nVersion: 3.6.0\n",
     "gpu/nvidia-smi": "#!/bin/sh\necho '580.1, 700.00 W, 1980 MHz, [N/A]'\n",
+    # It takes three options and their values, and has found an error in b.
+    "gpu/compute-sanitizer": """#!/bin/sh
+shift 4
+[ "$PYTORCH_NO_CUDA_MEMORY_CACHING" = 1 ] || exit 1
+"$@" && case "$*" in *test_b.py*) exit 9;; esac
+""",
 }
 SNIPPET = """VALUE = 1
 # --8<-- [start:demo]
@@ -103,7 +109,8 @@ class Tree(Repository):
         super().__init__(pytester.path, "part")
         self.pytester = pytester
         self.write({"pytest.ini": (ROOT / "pytest.ini").read_text(), **FILES})
-        (self.root / "gpu/nvidia-smi").chmod(0o755)
+        for program in ("nvidia-smi", "compute-sanitizer"):
+            (self.root / "gpu" / program).chmod(0o755)
         self.add("a")
         self.add("b")
 
@@ -175,6 +182,31 @@ def recorded(tree: Tree, first_record: list[str]) -> Tree:
 
 
 TEST_A, TEST_B, TEST_C = (f"tests/snippets/part/test_{name}.py" for name in "abc")
+
+
+def test_what_ran_under_memcheck_has_a_record_of_its_own(recorded):
+    recorded.add("wrong_c")
+    test = "tests/snippets/part/test_wrong_c.py"
+    leaves = "\n@pytest.mark.leaves_tensors\ndef test_leaves():\n    assert 0\n"
+    recorded.write({test: recorded.read(test) + leaves})
+    before = recorded.read(RECORD)
+    status, told = recorded.gpu("--memcheck")
+    assert status == 1
+    assert "part/b.py: failed: pytest ended with status 9" in told
+    assert recorded.read(RECORD) == before
+    thin = layout.memcheck_file("NVIDIA H200")
+    assert recorded.seen("wrong_c", thin)["state"] == "passed"
+    # All but the demo.
+    cases = recorded.seen("a")["cases"] - 1
+    assert recorded.seen("a", thin)["cases"] == cases
+
+    def memchecked(name: str) -> list[int]:
+        runs = Evidence(recorded.root).status(f"part/{name}.py").runs
+        return [run.memchecked for run in runs]
+
+    assert (memchecked("a"), memchecked("b")) == ([cases], [0])
+    recorded.edit("tests/snippets/part/test_a.py", "range(9)", "range(8)")
+    assert memchecked("a") == [0]
 
 
 def test_an_entry_says_what_ran_where_and_how_well(recorded):

@@ -4,6 +4,9 @@ Each module has a process of its own, several at a time on each GPU, and writes 
 record that is empty at first. It ends well only if every snippet that was due is in
 there, passed. What it holds then joins the record in records/; an interrupted run
 leaves that as it was.
+
+`make memcheck` does the same with a few cases of each test under compute-sanitizer,
+without the demo and without the kernels that leave their tensors on purpose.
 """
 
 import os
@@ -26,9 +29,18 @@ from verified_docs.evidence.records import Entry, Facts, State
 Places = SimpleQueue[dict[str, str]]  # of the environment of a process
 AT_ONCE = 14  # on each GPU
 SECONDS = 1800  # for one module
+SANITIZER = ["compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9"]
+# Without a cache each tensor has memory of its own, whose ends the sanitizer knows.
+ALONE = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
 
-def main(root: Path, everything: bool, folder: str, wanted: Sequence[str] = ()) -> int:
+def main(
+    root: Path,
+    everything: bool,
+    folder: str,
+    wanted: Sequence[str] = (),
+    memcheck: bool = False,
+) -> int:
     """Run what is stale, or everything; the record goes to `folder`/<gpu>.
 
     `wanted` are the parts, such as softmax, and the snippets, such as softmax/online,
@@ -40,7 +52,8 @@ def main(root: Path, everything: bool, folder: str, wanted: Sequence[str] = ()) 
         print("make gpu: no GPU is seen here, or TRITON_INTERPRET is set")
         return 1
     run, key = machine.run_name(facts), records.versions(facts)
-    known = records.load(root / layout.verification_file(facts["gpu"]))
+    record = layout.memcheck_file if memcheck else layout.verification_file
+    known = records.load(root / record(facts["gpu"]))
     names = {
         name: {layout.part(name), name.rpartition(".")[0]}
         for name in layout.names(root)
@@ -57,8 +70,8 @@ def main(root: Path, everything: bool, folder: str, wanted: Sequence[str] = ()) 
     # The longest first, so that none is left to run alone at the end.
     sizes = {
         name: entry.cases
-        for record in records.load_all(root).values()
-        for name, entries in record.snippets.items()
+        for found in records.load_all(root).values()
+        for name, entries in found.snippets.items()
         for entry in entries.values()
     }
     due.sort(key=lambda name: -sizes.get(name, 0))
@@ -68,7 +81,7 @@ def main(root: Path, everything: bool, folder: str, wanted: Sequence[str] = ()) 
         places = _places(facts, Path(empty))
         with ThreadPoolExecutor(places.qsize()) as pool:
             try:
-                test = partial(_test, root, file, places)
+                test = partial(_test, root, file, places, memcheck)
                 ended = list(pool.map(test, due))
             except BaseException:
                 pool.shutdown(cancel_futures=True)
@@ -79,7 +92,7 @@ def main(root: Path, everything: bool, folder: str, wanted: Sequence[str] = ()) 
         for name, (end, _) in zip(due, ended, strict=True)
         if (root / layout.test_file(name)).is_file()
     }
-    target = root / layout.verification_file(facts["gpu"], folder)
+    target = root / record(facts["gpu"], folder)
     if not target.exists() and known.path.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(known.path, target)
@@ -114,7 +127,9 @@ def _places(facts: Facts, folder: Path) -> Places:
     return places
 
 
-def _test(root: Path, file: Path, places: Places, name: str) -> tuple[str, float]:
+def _test(
+    root: Path, file: Path, places: Places, memcheck: bool, name: str
+) -> tuple[str, float]:
     """Run the tests of a snippet; what they tell is shown if they fail.
 
     Returns how they failed, or "", and the seconds that they took.
@@ -126,6 +141,8 @@ def _test(root: Path, file: Path, places: Places, name: str) -> tuple[str, float
     own = {key: each for key, each in os.environ.items() if "PYTEST" not in key}
     own["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # None that happens to be installed.
     own |= place
+    if memcheck:
+        command, own = [*SANITIZER, *command, "--memcheck"], own | ALONE
     try:
         run = subprocess.run(
             command,

@@ -32,6 +32,7 @@ class Run:
         entry: what the record holds.
         state: what that says of the snippet as it is now.
         changed: the files that are not what they were, which make it stale.
+        memchecked: cases that passed there under compute-sanitizer, of the same files.
     """
 
     folder: str
@@ -39,6 +40,7 @@ class Run:
     entry: Entry
     state: State
     changed: list[str]
+    memchecked: int = 0
 
     @property
     def fresh(self) -> bool:
@@ -91,6 +93,12 @@ class Evidence:
     def verification(self) -> dict[str, Verification]:
         """What was verified on each GPU."""
         return records.load_all(self.root)
+
+    @functools.cached_property
+    def memchecks(self) -> dict[str, Verification]:
+        """What ran under compute-sanitizer on each GPU that has verified something."""
+        folders = (path.parent for path in layout.verification_files(self.root))
+        return {each.name: records.load(each / layout.MEMCHECK) for each in folders}
 
     @functools.cached_property
     def benchmarks(self) -> dict[str, dict[str, Benchmark]]:
@@ -202,8 +210,12 @@ class Evidence:
 
     def _runs(self, folder: str, verification: Verification, name: str) -> list[Run]:
         found = []
-        for entry in verification.snippets.get(name, {}).values():
+        checked = self.memchecks.get(folder, Verification(self.root)).snippets
+        for key, entry in verification.snippets.get(name, {}).items():
             changed = entry.changed(self.root, name)
-            facts = verification.runs[entry.run]
-            found.append(Run(folder, facts, entry, entry.judge(changed), changed))
+            facts, state = verification.runs[entry.run], entry.judge(changed)
+            cases, thin = 0, checked.get(name, {}).get(key)
+            if thin and thin.judge(thin.changed(self.root, name)) is State.FRESH:
+                cases = thin.cases
+            found.append(Run(folder, facts, entry, state, changed, cases))
         return found

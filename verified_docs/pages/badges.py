@@ -89,6 +89,8 @@ def _run(run: Run, snippet: str, base: str, published: str) -> str:
     if run.facts.get("dirty") == "yes":
         facts.append(("Not committed then", "some files"))
     facts.append(("Cases passed", str(run.entry.cases)))
+    if run.memchecked:
+        facts.append(("Of these under memcheck", str(run.memchecked)))
     items = "".join(
         f"<div><dt>{title}</dt><dd>{escape(value)}</dd></div>"
         for title, value in facts
