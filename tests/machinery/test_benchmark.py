@@ -461,7 +461,7 @@ def ncu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "said"), [(profile, "1 launches, not 57"), (behind, "0 calls, not 24")]
+    ("module", "said"), [(profile, "1 launches, not 57"), (behind, "0 calls, not 18")]
 )
 def test_the_profiler_must_see_each_kernel_once(
     module: ModuleType, said: str, monkeypatch: pytest.MonkeyPatch
@@ -474,24 +474,31 @@ def test_the_profiler_must_see_each_kernel_once(
 
 
 def test_the_launches_of_a_call_are_counted_together() -> None:
-    def launch(name: str, cycles: int, percent: int) -> dict[str, str]:
-        row = dict.fromkeys(profile.COUNTED.values(), "1")
-        row[profile.COUNTED["cycles"]] = f"{cycles:,}"
-        row[profile.COUNTED["fraction_of_tensor_cycles"]] = str(percent)
+    def launch(name: str, cycles: int, percent: int, instructions: int = 1) -> Any:
+        told = dict.fromkeys(profile.COUNTED, "1") | {
+            "cycles": f"{cycles:,}",
+            "fraction_of_tensor_cycles": str(percent),
+            "instructions": str(instructions),
+            "stalls_wait": str(cycles),
+            "registers": str(cycles // 100),
+        }
+        row = {profile.COUNTED[key]: value for key, value in told.items()}
         return row | {"Kernel Name": name}
 
     calls = [
-        [launch("small", 10, 0), launch("a", 3000, 80), launch("b", 1000, 40)],
-        [launch("c", 5, 50)],
+        [launch("small", 10, 0), launch("dq_kernel", 3000, 80, 4)],
+        [launch("c", 500, 50)],
     ]
     rows = [row for call in calls for row in (launch("next_call", 1, 0), *call)]
     first, second = (behind.together(call) for call in behind.by_call(rows))
-    assert (first["cycles"], first["instructions"]) == (4010, 3)
-    share = (3000 * 0.8 + 1000 * 0.4) / 4010
+    assert (first["cycles"], first["instructions"]) == (3010, 5)
+    share = 3000 * 0.8 / 3010
     assert first["fraction_of_tensor_cycles"] == pytest.approx(share)
-    assert [each["name"] for each in first["profiled"]] == ["a", "b"]
-    assert first["profiled"][1]["fraction_of_tensor_cycles"] == 0.4
-    assert second["profiled"][0]["name"] == "c"
+    assert first["stalls_wait"] == pytest.approx((10 + 4 * 3000) / 5)
+    assert first["registers"] == 30
+    assert first["fraction_of_tensor_cycles_dq"] == 0.8
+    assert second["fraction_of_tensor_cycles"] == 0.5
+    assert second.keys() == profile.COUNTED.keys()
 
 
 @pytest.mark.usefixtures("small", "everybody", "ncu")

@@ -2,8 +2,9 @@
 
 Beside it are the libraries that it is behind. The times are taken as in the list
 `backward`. Then `ncu` runs this file as a program, which calls each kernel once more.
-A call is one launch or several: sums and means are of all of them, and `profiled` has
-those that take a part of its cycles worth mentioning, one by one.
+A call is several launches: its counts are sums, its rates are means over all of them,
+and what a thread or a program has is that of the longest. Our own launches are told one
+by one as well.
 """
 
 import csv
@@ -31,9 +32,10 @@ from benchmarks.parts.hopper.profile import COUNTED, number
 from benchmarks.timing import Calls
 
 TUNED = "backward/backward_tuned.py"
-SEQS = {64: (16384,), 128: (8192,), 256: (8192, 16384)}  # by head_dim
+SEQS = {64: 16384, 128: 8192, 256: 16384}  # by head_dim
 SUMMED = {"cycles", "instructions", "l2_bytes", "dram_bytes"}
-SMALL = 0.05  # of the cycles of a call
+OF_THE_LONGEST = {"registers", "program_bytes"}
+OURS = "dq_kernel", "dkdv_kernel"
 Counts = dict[str, Any]
 
 
@@ -48,13 +50,13 @@ def measure(calls: Calls) -> dict[str, Counts]:
     found: dict[str, Counts] = dict(timing.one_by_one(calls))
     given = calls[TUNED][0].keywords
     for name in found:
-        found[name] |= counts()[name, *given["q"].shape[2:], given["causal"]]
+        found[name] |= counts()[name, given["q"].shape[-1], given["causal"]]
     return found
 
 
 @cache
-def counts() -> dict[tuple[str, int, int, bool], Counts]:
-    """What the profiler counts, by kernel, seq, head_dim and mask, all in one go."""
+def counts() -> dict[tuple[str, int, bool], Counts]:
+    """What the profiler counts, by kernel, head_dim and mask: of all, in one go."""
     done = subprocess.run(
         [
             *("ncu", "--profile-from-start", "off", "--clock-control", "none"),
@@ -69,7 +71,7 @@ def counts() -> dict[tuple[str, int, int, bool], Counts]:
         line for line in done.stdout.splitlines() if line.startswith('"')
     )
     called = [
-        (name, shape.seq, shape.head_dim, shape.causal)
+        (name, shape.head_dim, shape.causal)
         for shape in PART.shapes
         for name in PART.kernels(shape)
     ]
@@ -98,19 +100,32 @@ def by_call(rows: Iterable[dict[str, str]]) -> Iterator[list[Counts]]:
 
 
 def together(launches: list[Counts]) -> Counts:
-    """Sums, means over cycles, and the launches that are not small."""
-    cycles = sum(each["cycles"] for each in launches)
-    found: Counts = {key: sum(each[key] for each in launches) for key in SUMMED}
+    """The counts of a call, and of ours also those of each kernel."""
+
+    def mean(key: str, over: str) -> float:
+        total = sum(each[over] for each in launches)
+        return sum(each[key] * each[over] for each in launches) / total
+
+    longest = max(launches, key=lambda each: each["cycles"])
+    found: Counts = {}
     for key in COUNTED:
-        if key.startswith("fraction_of"):
-            found[key] = sum(each[key] * each["cycles"] for each in launches) / cycles
-    large = [each for each in launches if each["cycles"] >= SMALL * cycles]
-    return found | {"profiled": large}
+        if key in SUMMED:
+            found[key] = sum(each[key] for each in launches)
+        elif key in OF_THE_LONGEST:
+            found[key] = longest[key]
+        else:
+            over = "instructions" if key.startswith("stalls") else "cycles"
+            found[key] = mean(key, over)
+    for each in launches:
+        if each["name"] in OURS:
+            kernel = each["name"].removesuffix("_kernel")
+            found |= {f"{key}_{kernel}": each[key] for key in COUNTED}
+    return found
 
 
 # The package's `backward` is hidden as soon as the list of that name is loaded.
 PART = Part(
-    shapes=[each for each in PROTOCOL if each.seq in SEQS[each.head_dim]],
+    shapes=[each for each in PROTOCOL if each.seq == SEQS[each.head_dim]],
     inputs=normal,
     own=ours(TUNED),
     peers={
