@@ -531,21 +531,17 @@ class VariantTests(Suite):
 
     @pytest.mark.large
     def test_offsets_beyond_31_bits(self, device: str) -> None:
-        given = self.inputs(3, 3, device, lead=(3, 3), kv_heads=3, head_dim=3)
-        extras = self.extras(*given[:2])
-
-        def apart(x: torch.Tensor, axis: int) -> torch.Tensor:
+        def apart(x: Any, axis: int) -> Any:
+            if not isinstance(x, torch.Tensor) or axis >= x.ndim:
+                return x
             return far_apart(x.shape, axis, x.dtype, device).copy_(x)
 
-        # Inside a head each tensor alone: the largest decides for all.
-        alone = (2, [0]), (3, [1]), (2, [2]), (3, [3])
-        for axis, far in ((0, range(4)), (1, range(4)), *alone):
-            self.check(
-                *(apart(x, axis) if i in far else x for i, x in enumerate(given))
-            )
-        for key, x in extras.items():
-            for axis in range(x.ndim) if isinstance(x, torch.Tensor) else ():
-                self.check(*given, extras=extras | {key: apart(x, axis)})
+        *given, dlse = self.inputs(3, 3, device, lead=(3, 3), kv_heads=3, head_dim=3)
+        extras = self.extras(*given[:2])
+        for axes in ((0, 0, 0, 0), (1, 1, 1, 1), (2, 3, 2, 3), (3, 2, 3, 2)):
+            inputs = [apart(x, axis) for x, axis in zip(given, axes, strict=True)]
+            far = {key: apart(x, axes[0]) for key, x in extras.items()}
+            self.check(*inputs, dlse, extras=far)
 
     # What a kernel writes, too.
     @pytest.mark.gpu
@@ -554,34 +550,36 @@ class VariantTests(Suite):
     def test_more_than_31_bits_of_elements(self, long: str, device: str) -> None:
         # In the layout of a model, and as many heads as there may be: of the long
         # tensors, the last batch lies beyond 2^31.
-        batch, heads, head_dim, width = 16383, 4, 128, self.values(128)
-        rows = {"queries": 33, "keys": 33}
-        rows[long] = 2**31 // (batch * heads * width) + 1
+        batch, head_dim, width = 16383, 64, self.values(64)
+        heads, rows = {"queries": 4, "keys": 2}, {"queries": 33, "keys": 33}
+        rows[long] = 2**31 // (batch * heads[long] * width) + 1
 
         def fresh(of: str, cols: int) -> torch.Tensor:
-            size = batch, rows[of], heads, cols
+            size = batch, rows[of], heads[of], cols
             x = torch.empty(size, dtype=torch.float16, device=device)
             return x.normal_().transpose(1, 2)
 
         q, k = fresh("queries", head_dim), fresh("keys", head_dim)
         v, do = fresh("keys", width), fresh("queries", width)
         inputs = q, k, v, do, torch.randn(q.shape[:3], device=device)
-        causal, extras = long == "keys", self.extras(q, k)
-        found = self.run(*inputs, blocks={}, causal=causal, extras=extras)
+        extras = self.extras(q, k)
+        found = self.run(*inputs, blocks={}, extras=extras)
+        names = VariantTests.outputs  # without what is summed over all batches
         for i in (0, batch // 2, batch - 1):
             part = [x[i : i + 1] for x in inputs]
             of_one = {
                 key: x[i : i + 1] if getattr(x, "shape", ())[:1] == (batch,) else x
                 for key, x in extras.items()
             }
-            options = {"causal": causal, "extras": of_one}
-            expected, own = (
-                compute(*part, **options) for compute in (self.reference, self.baseline)
-            )
-            names = VariantTests.outputs  # without what is summed over all batches
             check_accuracy(
                 {x: found[x][i : i + 1] for x in names},
-                *({x: each[x] for x in names} for each in (expected, own)),
+                *(
+                    {x: each[x] for x in names}
+                    for each in (
+                        self.reference(*part, extras=of_one),
+                        self.baseline(*part, extras=of_one),
+                    )
+                ),
             )
 
     # FlashAttention's grid, with the tiles that a call has by itself.
