@@ -7,6 +7,7 @@ import pickle
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +18,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import triton.language as tl
+from torch.nn.attention import flex_attention
 from triton.runtime.autotuner import Autotuner
 
 from benchmarks import __main__ as command
@@ -24,6 +26,8 @@ from benchmarks import beforehand, calls, parts, peers, run, timing
 from benchmarks.part import Kernel, Part, Wrong, near, published
 from benchmarks.parts import attention
 from benchmarks.parts.attention import timeline, varlen
+from benchmarks.parts.backward import profile as behind
+from benchmarks.parts.companions import recipes
 from benchmarks.parts.hopper import profile
 from benchmarks.parts.hopper import timeline as clocked
 from benchmarks.run import Run
@@ -317,6 +321,7 @@ OWN_SMALL = {
     "attention/timeline": {"seq": 128},  # it takes whole tiles
     "attention/decode": {"heads": 4},  # two for each head of the keys
     "companions/gpt": {"layers": 1, "seq": 16, "steps": 3},
+    "companions/recipes": {"value_dim": 8},
 }
 
 
@@ -419,39 +424,81 @@ def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     peers.compiled_flex.cache_clear()
 
 
+# The kernels that the profiler sees of a call.
+LAUNCHED = {profile: ["kernel"], behind: ["next_call", "dq_kernel", "dkdv_kernel"]}
+
+
 @pytest.fixture
 def ncu(monkeypatch: pytest.MonkeyPatch) -> None:
     """NVIDIA's profiler: it counts 1,250 of everything, of one call of each kernel."""
-    part, seen = profile.PART, []
-    own = {name: each for name, each in part.own.items() if name.startswith("att")}
-    small = replace(part, shapes=small_shapes(part), own=own)
-    monkeypatch.setattr(profile, "PART", small)
-    profile.counts.cache_clear()
+    seen = []
     monkeypatch.setattr(torch.cuda.profiler, "start", lambda: seen.append("start"))
     monkeypatch.setattr(torch.cuda.profiler, "stop", lambda: seen.append("stop"))
 
     def run(command: list[str], **_: Any) -> Shape:
         seen.clear()
-        assert command[-2:] == ["-m", profile.__name__]
-        profile.main()
-        assert seen == ["start", "stop"] * (len(seen) // 2)
+        *_, m, name = command
+        module = {each.__name__: each for each in LAUNCHED}[name]
+        module.main()
+        assert (m, seen) == ("-m", ["start", "stop"] * (len(seen) // 2))
         asked = command[command.index("--metrics") + 1].split(",")
-        units, row = (["x"] * len(asked), ["1,250"] * len(asked))
-        rows = [asked, units, *[row] * (len(seen) // 2)]
+        rows = [["Kernel Name", *asked], ["x"] * (1 + len(asked))]
+        for launched in LAUNCHED[module] * (len(seen) // 2):
+            rows.append([launched, *["1,250"] * len(asked)])
         table = "\n".join(",".join(f'"{cell}"' for cell in each) for each in rows)
         return Shape(stdout=f"==PROF== told\n{table}\n", stderr="", returncode=0)
 
-    monkeypatch.setattr(profile, "subprocess", Shape(run=run))
+    for module in LAUNCHED:
+        own = {
+            name: each
+            for name, each in module.PART.own.items()
+            if not name.startswith("hopper")
+        }
+        small = replace(module.PART, shapes=small_shapes(module.PART), own=own)
+        monkeypatch.setattr(module, "PART", small)
+        module.counts.cache_clear()
+        monkeypatch.setattr(module, "subprocess", Shape(run=run))
 
 
+@pytest.mark.parametrize(
+    ("module", "said"), [(profile, "1 launches, not 57"), (behind, "0 calls, not 18")]
+)
 def test_the_profiler_must_see_each_kernel_once(
-    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lost = Shape(stdout='"a"\n"x"\n"1"\n', stderr="", returncode=0)
-    monkeypatch.setattr(profile, "subprocess", Shape(run=lambda *_, **__: lost))
-    profile.counts.cache_clear()
-    with pytest.raises(RuntimeError, match="ncu saw 1 launches, not 57"):
-        profile.counts()
+    lost = Shape(stdout='"Kernel Name"\n"x"\n"1"\n', stderr="", returncode=0)
+    monkeypatch.setattr(module, "subprocess", Shape(run=lambda *_, **__: lost))
+    module.counts.cache_clear()
+    with pytest.raises(RuntimeError, match=f"ncu saw {said}"):
+        module.counts()
+
+
+def test_the_launches_of_a_call_are_counted_together() -> None:
+    def launch(name: str, cycles: int, percent: int, instructions: int = 1) -> Any:
+        told = dict.fromkeys(profile.COUNTED, "1") | {
+            "cycles": f"{cycles:,}",
+            "fraction_of_tensor_cycles": str(percent),
+            "instructions": str(instructions),
+            "stalls_wait": str(cycles),
+            "registers": str(cycles // 100),
+        }
+        row = {profile.COUNTED[key]: value for key, value in told.items()}
+        return row | {"Kernel Name": name}
+
+    calls = [
+        [launch("small", 10, 0), launch("dq_kernel", 3000, 80, 4)],
+        [launch("c", 500, 50)],
+    ]
+    rows = [row for call in calls for row in (launch("next_call", 1, 0), *call)]
+    first, second = (behind.together(call) for call in behind.by_call(rows))
+    assert (first["cycles"], first["instructions"]) == (3010, 5)
+    share = 3000 * 0.8 / 3010
+    assert first["fraction_of_tensor_cycles"] == pytest.approx(share)
+    assert first["stalls_wait"] == pytest.approx((10 + 4 * 3000) / 5)
+    assert first["registers"] == 30
+    assert first["fraction_of_tensor_cycles_dq"] == 0.8
+    assert second["fraction_of_tensor_cycles"] == 0.5
+    assert second.keys() == profile.COUNTED.keys()
 
 
 @pytest.mark.usefixtures("small", "everybody", "ncu")
@@ -494,12 +541,31 @@ def test_every_list_can_be_measured(
     wanted = {rates[part.ceiling]} if part.ceiling else set()
     wanted |= {key for key, kernel in part.against.items() if kernel not in refused}
     assert all(wanted <= entry.keys() for entry in entries)
-    if name == "hopper/profile":
+    if name.endswith("/profile"):
+        launches = 2 if name == "backward/profile" else 1
         for entry in entries:
-            assert (entry["cycles"], entry["fraction_of_issue_slots"]) == (1250, 12.5)
+            assert entry["cycles"] == launches * 1250
+            assert entry["fraction_of_issue_slots"] == 12.5
     assert records.load_benchmark(path).stale(ROOT) == []
     timed = {f"snippets/{part.own[name].of}" for name in asked & part.own.keys()}
     assert record["manifest"].keys() >= timed
+
+
+@pytest.mark.usefixtures("small")
+def test_flex_attention_computes_every_recipe(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A CPU has no kernels for its backward pass, but what they are made from.
+    monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
+    eager = partial(torch.compile, backend="aot_eager")
+    monkeypatch.setattr(torch, "compile", eager)
+    part, path = parts.load("companions/recipes"), path.with_name("companions.json")
+    shapes = small_shapes(part)
+    assert [shape.recipe for shape in shapes] == [*recipes.FILES]
+    with torch.no_grad():
+        run = Run(path, FACTS, {})
+        assert run.fill(replace(part, shapes=shapes)), run.failures
+    assert not run.refusals
 
 
 @pytest.mark.parametrize("name", parts.names())
