@@ -36,11 +36,6 @@ MUTANTS = [
         "ranges[:1, None].expand(batch, heads, -1, -1)",
         "all batches have the ranges of the first",
     ),
-    Mutant(
-        "tl.load(*tile(view, at, offs_m",
-        "tl.load(*tile(view, (at[0].to(tl.int32), at[1]), offs_m",
-        "their offsets in 32 bits",
-    ),
     # Which queries a block of keys meets.
     Mutant(
         "(first < start + BLOCK) & (end > start)",

@@ -11,7 +11,7 @@ from torch.library import opcheck
 
 from snippets.companions import key_ranges
 from tests.harness.accuracy import check_accuracy
-from tests.harness.inputs import HEAD_LAYOUTS, INF, NAN, far_apart, normal, qkv
+from tests.harness.inputs import HEAD_LAYOUTS, INF, NAN, normal, qkv
 from tests.harness.poison import Poison, guarded
 from tests.snippets.attention.reference import for_heads_of
 from tests.snippets.backward import test_autograd
@@ -248,45 +248,6 @@ def test_a_row_that_sees_nothing_is_0(device: str) -> None:
     assert (found["o"][0, :, :17] == 0).all()
     assert (found["dq"][0, :, :17] == 0).all()
     assert (found["dk"][0, :, :17] == 0).all()
-
-
-def test_a_text_that_sees_nothing(device: str) -> None:
-    given = inputs(18, 37, torch.float16, device)
-    ranges = causal_ranges(*given[:2]).clone()
-    ranges[1] = 0
-    found = check(given, ranges)
-    assert all((found[x][1] == 0).all() for x in ("o", "dq", "dk", "dv"))
-
-
-@pytest.mark.parametrize("kv_heads", [4, 1])
-def test_heads_that_share_keys_of_fewer_rows(kv_heads: int, device: str) -> None:
-    q, k, v = qkv((2, 4), (2, kv_heads), 37, 20, 16, torch.float16, device)
-    do = normal(q.shape, q.dtype, device, seed=5)
-    check([q, k, v, do], made("window", 37, 20, device))
-
-
-def test_scores_of_minus_inf(device: str) -> None:
-    # The gradients of such keys are finite; in dq, 0 * -inf is NaN.
-    q, k, v, do = inputs(17, 41, torch.float16, device)
-    q[..., 0], k[..., ::2, 0] = 1, -INF
-    found = check([q, k, v, do], causal_ranges(q, k, causal=False))
-    assert all(found[x].isfinite().all() for x in ("o", "dk", "dv"))
-
-
-@pytest.mark.large
-def test_ranges_beyond_31_bits(device: str) -> None:
-    q, k, v = qkv((3, 2), (3, 1), 3, 3, 16, torch.float16, device)
-    given = [q, k, v, normal(q.shape, q.dtype, device, seed=5)]
-    rows = torch.arange(3, device=device, dtype=torch.int32)
-    # Each text has others.
-    ranges = torch.stack([torch.stack((rows * 0 + i, rows + 1)) for i in range(3)])
-    ranges = ranges.mT.contiguous()
-    for axis in range(2):
-        far = far_apart(ranges.shape, axis, ranges.dtype, device).copy_(ranges)
-        options = {"scale": 0.25, "block": 16}
-        found = results(key_ranges.attention, given, far, **options)
-        exact = results(exactly, [x.double() for x in given], ranges)
-        check_accuracy(found, exact, results(exactly, given, ranges))
 
 
 def test_the_layout_of_ranges_is_free(device: str) -> None:

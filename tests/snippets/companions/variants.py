@@ -17,7 +17,6 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.library import opcheck
 
-from tests.harness.accuracy import check_accuracy
 from tests.harness.inputs import (
     GRID,
     HALVES,
@@ -509,26 +508,6 @@ class VariantTests(Suite):
             # Inductor fuses operations, and rounds to float16 less often.
             assert (y - z).abs().max() <= 1e-2 * y.abs().max()
 
-    @pytest.mark.gpu
-    def test_both_passes_in_a_cuda_graph(self, device: str, plain: None) -> None:
-        given = self.inputs(18, 37, device, lead=(2, 4), kv_heads=2)
-        extras = self.extras(*given[:2])
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            self.run(*given, causal=True, extras=extras)
-        torch.cuda.current_stream().wait_stream(side)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            found = self.run(*given, causal=True, extras=extras)
-        fresh = self.inputs(18, 37, device, lead=(2, 4), kv_heads=2, seed=1)
-        for x, y in zip(given, fresh, strict=True):
-            x.copy_(y)
-        graph.replay()
-        torch.cuda.synchronize()
-        wanted = self.run(*given, causal=True, extras=extras)
-        assert all(torch.equal(found[x], wanted[x]) for x in self.outputs)
-
     @pytest.mark.large
     def test_offsets_beyond_31_bits(self, device: str) -> None:
         def apart(x: Any, axis: int) -> Any:
@@ -542,45 +521,6 @@ class VariantTests(Suite):
             inputs = [apart(x, axis) for x, axis in zip(given, axes, strict=True)]
             far = {key: apart(x, axes[0]) for key, x in extras.items()}
             self.check(*inputs, dlse, extras=far)
-
-    # What a kernel writes, too.
-    @pytest.mark.gpu
-    @pytest.mark.large
-    @pytest.mark.parametrize("long", ["queries", "keys"])
-    def test_more_than_31_bits_of_elements(self, long: str, device: str) -> None:
-        # In the layout of a model, and as many heads as there may be: of the long
-        # tensors, the last batch lies beyond 2^31.
-        batch, head_dim, width = 16383, 64, self.values(64)
-        heads, rows = {"queries": 4, "keys": 2}, {"queries": 33, "keys": 33}
-        rows[long] = 2**31 // (batch * heads[long] * width) + 1
-
-        def fresh(of: str, cols: int) -> torch.Tensor:
-            size = batch, rows[of], heads[of], cols
-            x = torch.empty(size, dtype=torch.float16, device=device)
-            return x.normal_().transpose(1, 2)
-
-        q, k = fresh("queries", head_dim), fresh("keys", head_dim)
-        v, do = fresh("keys", width), fresh("queries", width)
-        inputs = q, k, v, do, torch.randn(q.shape[:3], device=device)
-        extras = self.extras(q, k)
-        found = self.run(*inputs, blocks={}, extras=extras)
-        names = VariantTests.outputs  # without what is summed over all batches
-        for i in (0, batch // 2, batch - 1):
-            part = [x[i : i + 1] for x in inputs]
-            of_one = {
-                key: x[i : i + 1] if getattr(x, "shape", ())[:1] == (batch,) else x
-                for key, x in extras.items()
-            }
-            check_accuracy(
-                {x: found[x][i : i + 1] for x in names},
-                *(
-                    {x: each[x] for x in names}
-                    for each in (
-                        self.reference(*part, extras=of_one),
-                        self.baseline(*part, extras=of_one),
-                    )
-                ),
-            )
 
     # FlashAttention's grid, with the tiles that a call has by itself.
     @pytest.mark.gpu
