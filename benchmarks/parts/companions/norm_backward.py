@@ -35,7 +35,7 @@ class Backward(Kernel):
         function = public(load(self.of, self.changes), {"dy": None})
         code = function.__code__
         names = code.co_varnames[: code.co_argcount]
-        given = {name: inputs.get(name) for name in names}  # RMS norm has no mean
+        given = {name: inputs[name] for name in names}
         return self.then(partial(function, **given, **self.options))
 
 
@@ -114,10 +114,9 @@ PART = Part(
     inputs=matrices,
     own={
         name: Backward(name, takes=lambda shape: shape.norm == "layer")
-        for name in (LOCKS, ONE)
+        for name in (LOCKS, ONE, WIDE)
     }
-    | {RMS: Backward(RMS, takes=lambda shape: shape.norm == "rms")}
-    | {WIDE: Backward(WIDE)},
+    | {RMS: Backward(RMS, takes=lambda shape: shape.norm == "rms")},
     peers={
         "torch": torch_norm,
         "torch.compile": compiled_norm,
