@@ -1,5 +1,6 @@
 """Code as HTML, one string a line, whose text is exactly the code."""
 
+import functools
 import html
 from collections.abc import Mapping
 from itertools import groupby
@@ -19,10 +20,8 @@ def highlight(
     newlines: the text of the joined result is `text`, character for character.
     Raises pygments.util.ClassNotFound for an unknown language.
     """
-    lexer = get_lexer_by_name(language)
     lines: list[list[tuple[str, str]]] = [[]]
-    # Not get_tokens(), which adds and strips newlines.
-    for _, token, value in lexer.get_tokens_unprocessed(text):
+    for token, value in _tokens(text, language):
         name = _classes(token, value, identifiers or {})
         first, *rest = value.split("\n")
         lines[-1].append((name, first))
@@ -30,6 +29,14 @@ def highlight(
     shown = ["".join(map(_span, _merged(line))) for line in lines]
     last = shown.pop()
     return [line + "\n" for line in shown] + [last] * bool(last)
+
+
+@functools.lru_cache(maxsize=1024)  # A section is shown, and in two differences.
+def _tokens(text: str, language: str) -> list[tuple[_TokenType, str]]:
+    """The tokens of a text, which together are the text."""
+    lexer = get_lexer_by_name(language)
+    # Not get_tokens(), which adds and strips newlines.
+    return [(token, value) for _, token, value in lexer.get_tokens_unprocessed(text)]
 
 
 def _merged(line: list[tuple[str, str]]) -> list[tuple[str, str]]:
