@@ -16,7 +16,8 @@ from verified_docs.pages import notebook
 EXTENSION = "verified_docs.pages.markdown"
 # What the search leaves out: its start tag, and all up to the next end tag of its kind.
 UNSEARCHED = re.compile(
-    r"(<(var|div|figure|verified-replay)\b[^<>]* data-search-exclude[^<>]*>).*?</\2>",
+    r"(<(var|div|figure|details|svg|verified-replay)\b[^<>]* data-search-exclude"
+    r"[^<>]*>).*?</\2>",
     re.DOTALL,
 )
 
@@ -56,7 +57,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> None:
 
 
 def searched(html: str) -> str:
-    """The page as the search is to read it: code, formulas and replays are empty.
+    """The page as the search is to read it: code, formulas and drawings are empty.
 
     The search plugin reads whatever it then leaves out tag by tag, which took a third
     of the time of a build.
@@ -72,13 +73,13 @@ def _emptied(match: re.Match[str]) -> str:
 
 
 @event_priority(100)
-def _before_search(context: dict[str, Any], *, page: Page, **_: Any) -> None:
+def _before_search(context: dict[str, Any], /, *, page: Page, **_: Any) -> None:
     context["whole"] = page.content
     page.content = searched(page.content or "")
 
 
 @event_priority(-100)
-def _after_search(context: dict[str, Any], *, page: Page, **_: Any) -> None:
+def _after_search(context: dict[str, Any], /, *, page: Page, **_: Any) -> None:
     page.content = context.pop("whole")
 
 
