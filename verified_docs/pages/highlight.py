@@ -4,8 +4,9 @@ import functools
 import html
 from collections.abc import Mapping
 from itertools import groupby
+from keyword import kwlist, softkwlist
 
-from pygments.lexer import inherit
+from pygments.lexer import inherit, words
 from pygments.lexers import get_lexer_by_name
 from pygments.lexers.python import PythonLexer
 from pygments.token import STANDARD_TYPES, Token, _TokenType
@@ -13,13 +14,30 @@ from pygments.token import STANDARD_TYPES, Token, _TokenType
 PLAIN = {Token.Text, Token.Text.Whitespace, Token.Name}
 
 
+# Each word that Pygments knows as more than a name.
+KNOWN = {
+    word
+    for rules in PythonLexer.tokens.values()
+    for rule in rules
+    if isinstance(rule, tuple) and isinstance(rule[0], words)
+    for word in rule[0].words
+}
+KNOWN |= {*kwlist, *softkwlist, "Ellipsis", "NotImplemented", "cls", "lazy", "self"}
+
+
 class Quick(PythonLexer):
-    """Pygments' own in half the time: what stands in code most often is tried first."""
+    """Pygments' lexer in a third of the time: it tries the most frequent first.
+
+    A name, a sign and a space between two are four of five tokens, and come after
+    fifty other rules there.
+    """
 
     tokens = {  # noqa: RUF012
         "root": [
             (r"(?<=\S) +(?=\S)", Token.Text),
             (r"[\[\](),]", Token.Punctuation),
+            (rf"(?!(?:{'|'.join(KNOWN)})\b)[A-Za-z]\w*(?![\w\"'])", Token.Name),
+            (r"!=|==|<<|>>|:=|[-~+/*%=<>&^|]|\.(?!\d)", Token.Operator),
             inherit,
         ]
     }

@@ -327,9 +327,10 @@ def _table(found: Grid, corner: str, forms: Mapping[Any, str], title: str) -> st
             f"{shown}</tr>"
         )
     return (
-        f'<div class="scroll"><table class="facts">{caption}<thead><tr>'
-        f'<th scope="col">{escape(corner)}</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        f'<div class="scroll"><table class="facts">{caption}'
+        f'<thead data-search-exclude><tr><th scope="col">{escape(corner)}</th>'
+        f"{head}</tr></thead>"
+        f"<tbody data-search-exclude>{body}</tbody></table></div>"
     )
 
 
