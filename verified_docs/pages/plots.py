@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import figures, sources
+from verified_docs.pages import figures
 from verified_docs.pages.drawing import (
     MARKERS,
     NARROW,
@@ -97,7 +97,7 @@ def short(name: str) -> str:
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
     """The options in a fence's YAML body. Raises FigureError."""
     try:
-        options = sources.settings(body)
+        options = yaml.safe_load(body)
     except yaml.YAMLError as error:
         raise FigureError(f"its body is not YAML: {error}") from None
     if not isinstance(options, dict):
@@ -327,10 +327,9 @@ def _table(found: Grid, corner: str, forms: Mapping[Any, str], title: str) -> st
             f"{shown}</tr>"
         )
     return (
-        f'<div class="scroll"><table class="facts">{caption}'
-        f'<thead data-search-exclude><tr><th scope="col">{escape(corner)}</th>'
-        f"{head}</tr></thead>"
-        f"<tbody data-search-exclude>{body}</tbody></table></div>"
+        f'<div class="scroll"><table class="facts">{caption}<thead><tr>'
+        f'<th scope="col">{escape(corner)}</th>{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
     )
 
 
