@@ -41,9 +41,8 @@ def test_code_and_badges_are_seen_as_they_are_written(visit: Visit) -> None:
         ("blocks", "code", "pre"),
         ("badges", "summary", ".badge"),
     ):
-        written = [
-            each.text() for each in article.find(inner) if each.parent.named(outer)
-        ]
+        around = {*article.find(outer)}
+        written = [each.text() for each in article.find(inner) if each.parent in around]
         assert [each["text"] for each in seen[kind]] == written
         assert [each["faults"] for each in seen[kind] if each["faults"]] == []
     assert [each["signs"] for each in seen["blocks"] if each["signs"]] == []
