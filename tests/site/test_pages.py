@@ -72,6 +72,21 @@ def test_math_is_rendered_and_readable(visit: Visit) -> None:
     assert visit.page.locator(".katex math").count() == formulas
 
 
+# How far what a browser expects of each formula out of sight is from its height.
+WRONG = """() => [...document.querySelectorAll("article div.math")].map(formula => {
+    const [before, after] = ["hidden", "visible"].map(value => {
+        formula.style.contentVisibility = value
+        return formula.getBoundingClientRect().height
+    })
+    formula.style.contentVisibility = ""
+    return Math.abs(after - before)
+})"""
+
+
+def test_the_height_of_a_formula_is_known_before(visit: Visit) -> None:
+    assert max(visit.page.evaluate(WRONG), default=0) < 3  # pixels
+
+
 def test_every_page_of_the_sources_was_built() -> None:
     docs = Path(__file__).parents[2] / "docs"
     sources = {
