@@ -4,6 +4,7 @@ A snippet is named by its path below snippets/, such as `softmax/online.py`. All
 are relative to the root of the repository, with slashes.
 """
 
+import os
 import re
 from pathlib import Path, PurePosixPath
 
@@ -29,11 +30,12 @@ INCLUDE = re.compile(r'--8<-- "([^"\s]+)"')
 def names(root: Path) -> list[str]:
     """The names of all snippets, sorted."""
     folder = root / SNIPPETS
-    found = (path for path in folder.rglob("*") if path.suffix in languages.LANGUAGES)
     return sorted(
-        path.relative_to(folder).as_posix()
-        for path in found
-        if "__pycache__" not in path.parts
+        Path(place, file).relative_to(folder).as_posix()
+        for place, _, files in os.walk(folder)
+        if not place.endswith("__pycache__")
+        for file in files
+        if file.endswith(tuple(languages.LANGUAGES))
     )
 
 

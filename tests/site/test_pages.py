@@ -41,9 +41,8 @@ def test_code_and_badges_are_seen_as_they_are_written(visit: Visit) -> None:
         ("blocks", "code", "pre"),
         ("badges", "summary", ".badge"),
     ):
-        written = [
-            each.text() for each in article.find(inner) if each.parent.named(outer)
-        ]
+        around = {*article.find(outer)}
+        written = [each.text() for each in article.find(inner) if each.parent in around]
         assert [each["text"] for each in seen[kind]] == written
         assert [each["faults"] for each in seen[kind] if each["faults"]] == []
     assert [each["signs"] for each in seen["blocks"] if each["signs"]] == []
@@ -71,6 +70,21 @@ def test_math_is_rendered_and_readable(visit: Visit) -> None:
     # Every formula carries MathML, which is what a screen reader speaks.
     formulas = visit.page.locator(".katex").count()
     assert visit.page.locator(".katex math").count() == formulas
+
+
+# How far what a browser expects of each formula out of sight is from its height.
+WRONG = """() => [...document.querySelectorAll("article div.math")].map(formula => {
+    const [before, after] = ["hidden", "visible"].map(value => {
+        formula.style.contentVisibility = value
+        return formula.getBoundingClientRect().height
+    })
+    formula.style.contentVisibility = ""
+    return Math.abs(after - before)
+})"""
+
+
+def test_the_height_of_a_formula_is_known_before(visit: Visit) -> None:
+    assert max(visit.page.evaluate(WRONG), default=0) < 3  # pixels
 
 
 def test_every_page_of_the_sources_was_built() -> None:

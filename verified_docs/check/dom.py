@@ -6,17 +6,25 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 
 class Node:
-    """One element. Children are nodes and text in document order."""
+    """One element. Children are nodes and text in document order.
 
-    __slots__ = ("attrs", "children", "parent", "tag")
+    `page` has every node of the page, in that order too: this one is at `first`, and
+    those below it end before `end`.
+    """
+
+    __slots__ = ("attrs", "children", "end", "first", "page", "parent", "tag")
 
     def __init__(
-        self, tag: str, attrs: dict[str, str], parent: "Node | None" = None
+        self, tag: str, attrs: dict[str, str], page: "list[Node]", parent: "Node | None"
     ) -> None:
         self.tag = tag
         self.attrs = attrs
         self.parent = parent
         self.children: list[Node | str] = []
+        self.page = page
+        self.first = len(page)
+        self.end = self.first + 1
+        page.append(self)
 
     @property
     def classes(self) -> list[str]:
@@ -28,21 +36,16 @@ class Node:
         """The children that are elements."""
         return (child for child in self.children if isinstance(child, Node))
 
-    def walk(self) -> Iterator["Node"]:
+    def walk(self) -> "list[Node]":
         """This node and every node below it, in document order."""
-        stack = [self]
-        while stack:
-            node = stack.pop()
-            yield node
-            stack.extend(c for c in reversed(node.children) if isinstance(c, Node))
+        return self.page[self.first : self.end]
 
     def find(self, *names: str) -> Iterator["Node"]:
         """Every node of such a tag or `.class`, this one included."""
-        return (node for node in self.walk() if node.named(*names))
-
-    def named(self, *names: str) -> bool:
-        """Is it of such a tag or `.class`?"""
-        return self.tag in names or any(f".{name}" in names for name in self.classes)
+        classes = {name[1:] for name in names if name.startswith(".")}
+        for node in self.walk():
+            if node.tag in names or (classes and not classes.isdisjoint(node.classes)):
+                yield node
 
     def ancestors(self) -> Iterator["Node"]:
         """This node, its parent, and so on up to the root."""
@@ -58,17 +61,20 @@ class Node:
 
 def parse(html: str) -> Node:
     """The tree of a whole page. What is neither element nor text has the tag "!"."""
-    return _node(LexborHTMLParser(html).root)
+    return _node(LexborHTMLParser(html).root, [])
 
 
-def _node(element: LexborNode | None, parent: Node | None = None) -> Node:
+def _node(
+    element: LexborNode | None, page: list[Node], parent: Node | None = None
+) -> Node:
     if element is None or not element.is_element_node:
-        return Node("!", {}, parent)
+        return Node("!", {}, page, parent)
     attrs = {name: value or "" for name, value in element.attributes.items()}
-    node = Node(element.tag or "", attrs, parent)
+    node = Node(element.tag or "", attrs, page, parent)
     child = element.first_child
     while child is not None:
         text = child.text_content
-        node.children.append(_node(child, node) if text is None else text)
+        node.children.append(_node(child, page, node) if text is None else text)
         child = child.next
+    node.end = len(page)
     return node

@@ -18,9 +18,8 @@ def check(site: Site) -> Iterator[Finding]:
     for page in site.pages:
         told = set()
         for node in page.nodes:
-            for name in ADDRESSES:
-                url = node.attrs.get(name)
-                if url is None or url in told:
+            for name, url in node.attrs.items():
+                if name not in ADDRESSES or url in told:
                     continue
                 told.add(url)
                 if wrong := fault(site, page, url, ids):
@@ -31,15 +30,14 @@ def check(site: Site) -> Iterator[Finding]:
         for name, count in names.items():
             if count > 1:
                 yield page.fault(f"{count} elements have the id {name!r}", name)
+        told_of = [node for node in page.nodes if "data-line" in node.attrs]
         lines = {
-            n.attrs["data-line"]
-            for n in page.root.find("code")
-            for n in n.walk()
-            if "data-line" in n.attrs
+            node.attrs["data-line"]
+            for node in told_of
+            if any(each.tag == "code" for each in node.ancestors())
         }
-        for node in page.nodes:
-            line = node.attrs.get("data-line")
-            if line is not None and line not in lines:
+        for line in (node.attrs["data-line"] for node in told_of):
+            if line not in lines:
                 yield page.fault(f"no line of code is marked {line!r}", line)
 
 

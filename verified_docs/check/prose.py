@@ -75,7 +75,7 @@ def faults(page: Page, text: str) -> Iterator[Finding]:
         yield page.fault(f"left unrendered: {short(match[0])}", match[0])
     for match in MEASUREMENT.finditer(text):
         yield page.fault(typed(match[0]), match[0])
-    hidden = sorted({c for c in text if invisible(c)})
+    hidden = sorted(set() if text.isascii() else filter(invisible, {*text}))
     if hidden:
         names = ", ".join(unicodedata.name(c, f"U+{ord(c):04X}") for c in hidden)
         yield page.fault(f"characters that nobody sees: {names}", hidden[0])

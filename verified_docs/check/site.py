@@ -84,10 +84,10 @@ class Page:
         """The author's part of the page: what is around it comes from the theme."""
         return next(self.root.find("article"), None)
 
-    @functools.cached_property
+    @property
     def nodes(self) -> list[Node]:
         """Every node of the page."""
-        return list(self.root.walk())
+        return self.root.page
 
     @functools.cached_property
     def ids(self) -> set[str]:
@@ -147,8 +147,9 @@ class Site:
 
     @functools.cached_property
     def evidence(self) -> Evidence:
-        """What the repository knows of its snippets."""
-        return Evidence(self.root, self.config.mdx_configs[EXTENSION].get("gpu", ""))
+        """What the repository knows of its snippets: what the pages were built of."""
+        options = self.config.mdx_configs[EXTENSION]
+        return options.get("evidence") or Evidence(self.root, options.get("gpu", ""))
 
     @functools.cached_property
     def snippets(self) -> dict[str, snippets.Snippet | SnippetError]:

@@ -18,6 +18,8 @@ import re
 import textwrap
 import tokenize
 import unicodedata
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -90,11 +92,12 @@ def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
     if (ast.get_docstring(tree) or "").startswith(WRONG) != wrong:
         reason = f"the docstring of a file wrong_*, and of no other, starts: {WRONG}"
         raise Refused(1, reason)
-    statements = _statements(tree, lines)
+    nodes = list(_walk(tree))
+    statements = _statements(nodes, lines)
     whole = _show("", (0, len(lines) + 1), lines, markers, statements)
     if not whole.text.strip():
         raise Refused(1, "the file is empty")
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
     sections = {}
     for name, span in spans.items():
         shown = _show(name, span, lines, markers, statements)
@@ -134,7 +137,8 @@ def _markers(text: str) -> list[Marker]:
                 reason = f"[{match[1]}:{match[2]}] is in the midst of a statement"
                 raise Refused(line, reason)
     for number, shown in enumerate(text.split("\n"), 1):
-        if hidden := [c for c in shown if unicodedata.category(c) == "Cf"]:
+        signs = "" if shown.isascii() else shown
+        if hidden := [c for c in signs if unicodedata.category(c) == "Cf"]:
             reason = f"the character U+{ord(hidden[0]):04X} cannot be seen"
             raise Refused(number, reason)
         if "--8<--" in shown and number not in {marker.line for marker in found}:
@@ -252,10 +256,20 @@ def _spans(markers: list[Marker]) -> dict[str, tuple[int, int]]:
     return {name: (start, ends[name]) for name, start in starts.items()}
 
 
-def _statements(tree: ast.Module, lines: list[str]) -> dict[int, int]:
+def _walk(tree: ast.Module) -> Iterator[ast.AST]:
+    """As ast.walk, but into no expression: none of them holds a statement."""
+    ahead: deque[ast.AST] = deque([tree])
+    while ahead:
+        node = ahead.popleft()
+        yield node
+        below = ast.iter_child_nodes(node)
+        ahead.extend(each for each in below if not isinstance(each, ast.expr))
+
+
+def _statements(nodes: list[ast.AST], lines: list[str]) -> dict[int, int]:
     """The last line of the statement that starts at a line; a header's, if compound."""
     ends = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.stmt):
             decorators = getattr(node, "decorator_list", [])
             start = min([node.lineno, *(each.lineno for each in decorators)])

@@ -5,6 +5,7 @@ is of the bytes of the file.
 """
 
 import difflib
+import functools
 import hashlib
 import re
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ class Snippet:
     whole: Section
     sections: dict[str, Section]
 
-    @property
+    @functools.cached_property
     def sha256(self) -> str:
         """The hash of the bytes of the file."""
         return hashlib.sha256(self.data).hexdigest()
@@ -40,7 +41,7 @@ class Snippet:
         """Whether the file is wrong on purpose."""
         return layout.is_wrong(self.name)
 
-    @property
+    @functools.cached_property
     def gpu_only(self) -> bool:
         """Whether nothing but a GPU runs it: Triton's interpreter runs no Gluon."""
         return bool(GLUON.search(self.data))

@@ -7,6 +7,7 @@ Both add each conftest.py above the module, and the settings of pytest.
 """
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -57,17 +58,21 @@ def reached(root: Path, files: Iterable[str]) -> set[str]:
         if path not in found and (root / path).is_file():
             found.add(path)
             if path.endswith(".py"):
-                ahead += (
-                    file
-                    for name in _names(root / path, PurePosixPath(path).parent.parts)
-                    for file in _files(name)
-                )
+                package = PurePosixPath(path).parent.parts
+                ahead += _imports((root / path).read_bytes(), package)
     return found
 
 
-def _names(path: Path, package: tuple[str, ...]) -> Iterator[str]:
+@functools.lru_cache(maxsize=1024)  # Most files are reached from many snippets' tests.
+def _imports(source: bytes, package: tuple[str, ...]) -> list[str]:
+    """Where the modules may lie that a file of a package names."""
+    names = dict.fromkeys(_names(source, package))
+    return [file for name in names for file in _files(name)]
+
+
+def _names(source: bytes, package: tuple[str, ...]) -> Iterator[str]:
     """What a file names as a module: in an import, or as text for importlib."""
-    for node in ast.walk(ast.parse(path.read_bytes())):
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -6,6 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from verified_docs import layout
 from verified_docs.code import snippets
+from verified_docs.code.sections import Section
 from verified_docs.evidence import records
 from verified_docs.evidence.records import (
     Benchmark,
@@ -186,6 +187,12 @@ class Evidence:
         if name not in self._status:
             self._status[name] = self._judge(snippets.load(self.root, name))
         return self._status[name]
+
+    def resolve(self, reference: str) -> tuple[snippets.Snippet, Section]:
+        """As `snippets.resolve`, of a file that is read once."""
+        name, _, section = reference.partition(":")
+        snippet = self.status(name).snippet
+        return snippet, snippet.section(section)
 
     def _judge(self, snippet: snippets.Snippet) -> Status:
         runs = [

@@ -40,7 +40,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
             'code comes from snippets: the body is --8<-- "part/name.py:section", '
             f"not {body.strip()[:60]!r}"
         )
-    snippet, section = snippets.resolve(site.evidence.root, match[1])
+    snippet, section = site.evidence.resolve(match[1])
     lines = highlight(section.text, LANGUAGE, site.identifiers)
     for name, span in section.marks.items():
         lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
@@ -67,9 +67,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The computed difference of two sections or files, `from` and `to`."""
-    sides = [
-        snippets.resolve(site.evidence.root, options[key]) for key in ("from", "to")
-    ]
+    sides = [site.evidence.resolve(options[key]) for key in ("from", "to")]
     old, new = (section.text for _, section in sides)
     if old == new:
         raise FenceError(f"{options['from']} and {options['to']} do not differ")

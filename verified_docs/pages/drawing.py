@@ -60,7 +60,8 @@ class Layout:
         """The element around a drawing: a group if its parts take the focus, or img."""
         return (
             f'<svg class="plot-{self.name}" viewBox="0 0 {self.width} {self.height}" '
-            f'role="{role}" aria-label="{escape(label)}">{drawn}</svg>'
+            f'role="{role}" aria-label="{escape(label)}" data-search-exclude="">'
+            f"{drawn}</svg>"
         )
 
 

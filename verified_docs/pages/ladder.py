@@ -10,8 +10,6 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from verified_docs.pages import sources
 
 
@@ -51,7 +49,7 @@ def front_matter(path: Path) -> dict[str, Any]:
     if path.suffix == ".ipynb":
         return dict(json.loads(text)["metadata"].get("page", {}))
     head, closed, _ = text.removeprefix("---\n").partition("\n---\n")
-    return dict(yaml.safe_load(head)) if closed and text.startswith("---\n") else {}
+    return dict(sources.settings(head)) if closed and text.startswith("---\n") else {}
 
 
 def parts(nav: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:

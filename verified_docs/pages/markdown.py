@@ -148,7 +148,10 @@ class Lines(Preprocessor):
 
     def run(self, lines: list[str]) -> list[str]:
         """The lines as the extensions after this one want them."""
-        text = "\n".join(STEP.sub(r"\1\2\n\1\3", line) for line in lines)
+        text = "\n".join(
+            STEP.sub(r"\1\2\n\1\3", line) if "data-line" in line else line
+            for line in lines
+        )
         hide = re.compile(DIRECTIVE)
         return hide.sub(lambda m: m[0].replace("|", PIPE), text).split("\n")
 

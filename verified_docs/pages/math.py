@@ -3,19 +3,21 @@
 import atexit
 import functools
 import json
+import re
+from collections.abc import Iterable
 from html import unescape
 from pathlib import Path
 from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
-from py_mini_racer import JSEvalException, MiniRacer
+from py_mini_racer import MiniRacer
 
 from verified_docs.pages.errors import PageError
 
 RENDER = """
-(formula, display, macros) => katex.renderToString(formula, {
-  displayMode: display,
+const shown = (formula, displayMode, macros) => katex.renderToString(formula, {
+  displayMode,
   output: "htmlAndMathml",
   throwOnError: true,
   // Classes are the only HTML that a formula may bring along.
@@ -25,8 +27,18 @@ RENDER = """
     throw new Error(`${context.command} is not allowed`);
   },
   macros: JSON.parse(macros),
-})
+});
+const attempt = (...formula) => {
+  try { return [shown(...formula), ""]; } catch (error) { return ["", String(error)]; }
+};
+const render = (formulas, macros) =>
+  JSON.stringify(formulas.map((formula) => attempt(...formula, macros)));
 """
+# How far a part of a formula reaches above and below its line, in its own ems.
+STRUT = re.compile(
+    r'class="katex-strut" style="height:([\d.]+)em;(?:vertical-align:-([\d.]+))?'
+)
+LINE = 1.2  # ems, of KaTeX's stylesheet
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
@@ -43,7 +55,22 @@ class Tex:
 
     def render(self, formula: str, display: bool = False) -> str:
         """The formula as HTML with MathML inside. Raises TexError."""
-        return _render(self.katex, self.macros, formula.strip(), display)
+        self.prepare([(formula, display)])
+        return _known(self.katex, self.macros)[formula.strip(), display]
+
+    def prepare(self, formulas: Iterable[tuple[str, bool]]) -> None:
+        """Render those that are new, in one call of the engine. Raises TexError."""
+        known = _known(self.katex, self.macros)
+        wanted = dict.fromkeys((formula.strip(), each) for formula, each in formulas)
+        new = [each for each in wanted if each not in known]
+        if not new:
+            return
+        call = f"render({json.dumps(new)}, {json.dumps(self.macros)})"
+        found = json.loads(str(_engine(self.katex).eval(call)))
+        for each, (html, error) in zip(new, found, strict=True):
+            if error:
+                raise TexError(f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1]}")
+            known[each] = html
 
 
 @functools.cache
@@ -55,18 +82,14 @@ def _engine(katex: Path) -> MiniRacer:
     # Freed when the interpreter is half gone, it waits for ever for its own thread.
     atexit.register(engine.close)
     engine.eval(script.read_text(encoding="utf-8"))
-    engine.eval(f"var render = {RENDER}")
+    engine.eval(RENDER)
     return engine
 
 
 @functools.cache
-def _render(katex: Path, macros: str, formula: str, display: bool) -> str:
-    arguments = ", ".join(json.dumps(value) for value in (formula, display, macros))
-    try:
-        return str(_engine(katex).eval(f"render({arguments})"))
-    except JSEvalException as error:
-        reason = str(error).split("Error: ", 1)[-1].split("\n")[0]
-        raise TexError(f"bad TeX {formula!r}: {reason}") from None
+def _known(katex: Path, macros: str) -> dict[tuple[str, bool], str]:
+    """What was rendered so far, on whatever page."""
+    return {}
 
 
 class TexTreeprocessor(Treeprocessor):
@@ -85,9 +108,10 @@ class TexTreeprocessor(Treeprocessor):
                 raise TexError(
                     f"TeX in the heading {text!r}: a table of contents cannot show it"
                 )
-        for element in root.iter():
-            if _is_math(element):
-                self._replace(element)
+        found = list(filter(_is_math, root.iter()))
+        self.tex.prepare((_source(each), each.tag == "div") for each in found)
+        for element in found:
+            self._replace(element)
 
     def _replace(self, element: Element) -> None:
         display = element.tag == "div"
@@ -99,8 +123,17 @@ class TexTreeprocessor(Treeprocessor):
         element.tag = "div" if display else "var"
         element.set("class", "math")
         element.set("data-search-exclude", "")
+        if display:
+            element.set("style", f"--height: {height(html):g}")
         element.text = self.md.htmlStash.store(html)
         element.tail = tail
+
+
+def height(html: str) -> float:
+    """Of a display formula, in its own ems: a browser need not lay it out to know."""
+    struts = [(float(all_), float(below or 0)) for all_, below in STRUT.findall(html)]
+    above = max(all_ - below for all_, below in struts)
+    return max(LINE, round(above + max(below for _, below in struts), 4))
 
 
 def _source(element: Element) -> str:

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 KEYS = ("cell_type", "id", "metadata", "source")
 
 
@@ -19,6 +21,11 @@ def read(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SourceError(f"{path}:{line}: the file is not UTF-8") from None
+
+
+def settings(text: str) -> Any:
+    """What YAML says, by the parser in C where there is one. Raises yaml.YAMLError."""
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def notebook(path: Path) -> dict[str, Any]:

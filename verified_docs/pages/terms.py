@@ -6,10 +6,10 @@ it. A term that an author links is not linked once more, and one that is an ever
 word as well is linked by authors only.
 """
 
+import functools
 import posixpath
 import re
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement
 
 from markdown import Markdown
@@ -47,7 +47,7 @@ class Terms(Treeprocessor):
                 link.set("class", "term")
                 linked.add(anchor)
         if "idea" in front_matter(docs / page) and (docs / GLOSSARY).is_file():
-            known = names(docs / GLOSSARY, self.everyday)
+            known = names(sources.read(docs / GLOSSARY), frozenset(self.everyday))
             Linker(known, glossary, linked).visit(root)
 
 
@@ -93,10 +93,11 @@ class Linker:
         return before
 
 
-def names(glossary: Path, everyday: Collection[str]) -> dict[str, str]:
+@functools.lru_cache(maxsize=1)  # All rungs of a build have the same glossary.
+def names(glossary: str, everyday: frozenset[str]) -> dict[str, str]:
     """The anchor of each word that the glossary explains, everyday words left out."""
     found = {}
-    for term, others, anchor in HEADING.findall(sources.read(glossary)):
+    for term, others, anchor in HEADING.findall(glossary):
         heading = f"{term} ({others})" if others else term
         for word in (term, *filter(None, others.split(", "))):
             if word.casefold() not in everyday:
