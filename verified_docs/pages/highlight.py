@@ -8,6 +8,9 @@ from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, Token, _TokenType
 
 PLAIN = {Token.Text, Token.Text.Whitespace, Token.Name}
+# All that differs in what is typed into a shell, whose lexer takes the first digit of
+# torch==2.13.0 for a number.
+TYPED = (Token.Generic, Token.Comment)
 
 
 def highlight(
@@ -23,6 +26,8 @@ def highlight(
     lines: list[list[tuple[str, str]]] = [[]]
     # Not get_tokens(), which adds and strips newlines.
     for _, token, value in lexer.get_tokens_unprocessed(text):
+        if language == "console" and not any(token in kind for kind in TYPED):
+            token = Token.Text
         name = _classes(token, value, identifiers or {})
         first, *rest = value.split("\n")
         lines[-1].append((name, first))

@@ -1,6 +1,5 @@
 """TeX to HTML and MathML at build time, by KaTeX in an embedded JavaScript engine."""
 
-import atexit
 import functools
 import json
 from html import unescape
@@ -11,6 +10,7 @@ from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 from py_mini_racer import JSEvalException, MiniRacer
 
+from verified_docs.pages.engine import started
 from verified_docs.pages.errors import PageError
 
 RENDER = """
@@ -51,12 +51,7 @@ def _engine(katex: Path) -> MiniRacer:
     script = katex / "dist" / "katex.min.js"
     if not script.is_file():
         raise TexError(f"{script} is missing: install the npm packages")
-    engine = MiniRacer()
-    # Freed when the interpreter is half gone, it waits for ever for its own thread.
-    atexit.register(engine.close)
-    engine.eval(script.read_text(encoding="utf-8"))
-    engine.eval(f"var render = {RENDER}")
-    return engine
+    return started(script.read_text(encoding="utf-8"), f"var render = {RENDER}")
 
 
 @functools.cache
