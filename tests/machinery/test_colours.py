@@ -20,6 +20,7 @@ BACKGROUNDS = {
     r"--md-code-(fg|hl-\w+)-color|--t-\w+": PAGE + LINES,
     r"--md-default-fg-color(--light)?|--good|--caution|--bad|--quiet": PAGE,
     r"--md-typeset-a-color|--md-accent-fg-color": PAGE,
+    r"--md-accent-bg-color": ["--md-accent-fg-color", "--md-typeset-a-color"],
     r"--series-\d+": PAGE[:1],
     r"--md-primary-bg-color(--light)?": ["--md-primary-fg-color"],
     r"--md-footer-fg-color--light(er)?": [

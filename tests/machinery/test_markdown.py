@@ -171,6 +171,11 @@ def test_commands_can_be_copied(repository):
     assert 'data-copy="plain"' in page
 
 
+def test_what_is_typed_has_one_colour(repository):
+    page = repository.page("```console\n$ A=1 pip install torch==2.13.0 'a'  # b\n```")
+    assert "A=1 pip install torch==2.13.0 'a'  <span" in page
+
+
 def test_pipes_of_directives_end_no_cell(repository):
     repository.write({"docs/reference/bibliography.md": "### a sheet\n"})
     page = repository.page(

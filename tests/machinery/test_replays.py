@@ -12,6 +12,7 @@ from tests.machinery.small_site import PAGE, SmallSite
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.evidence import records
+from verified_docs.pages import replays
 
 if not triton.knobs.runtime.interpret:
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)
@@ -201,12 +202,30 @@ def test_a_page_has_the_element_and_the_key_frames(replayed):
     html = replayed.page(FENCE)
     assert (
         f'<verified-replay src="/{RECORD}" snippet="{ONE}" data-run="first" '
-        'id="replay-part-one" data-search-exclude>'
+        'id="replay-part-one" style="--wide:'
     ) in html
     assert html.count('<svg class="replay-frame"') == 2
     assert "<p>Load &lt; x.</p>" in html
     assert "Bytes read: C · b = 8." in html
     assert "<p><verified-replay" not in html
+
+
+def test_a_stage_is_as_high_as_it_must_be():
+    def high(**changes):
+        run = RUN | {"tensors": [RUN["tensors"][0] | changes]}
+        made = replays.sizes({"runs": [run]})
+        return [float(made[key].removesuffix("px")) for key in ("wide", "narrow")]
+
+    low, more = high(), high(shape=[6, 2], values=[1] * 12)
+    assert all(one < other for one, other in zip(low, more, strict=True))
+
+
+def test_lines_are_kept_for_the_longest_sentence():
+    steps = [{"line": 1, "say": "a" * n} for n in (300, 100)]
+    run = RUN | {"steps": steps}
+    assert replays.said(run) > 300 + len("row 0")
+    assert replays.sizes({"runs": [run]})["lines"] == "3"
+    assert replays.sizes({"runs": [RUN]})["lines"] == "1"
 
 
 @pytest.mark.parametrize(

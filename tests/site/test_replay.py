@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.site.server import SITE
-from tests.site.visit import DESKTOP
+from tests.site.visit import DESKTOP, PHONE
 
 PAGE = "softmax/online/"
 SCRIPTS = SITE / "assets/javascripts"
@@ -58,8 +58,8 @@ WALK = """() => {
     return seen
 }"""
 
-# A replay whose steps are all indented, and its lines whose first letter is cut.
-INDENTED = "start/triton-in-ten-minutes/"
+# A replay with a loop, whose lines are moved left, and those whose first letter is cut.
+LOOP = "backward/one-kernel/"
 CUT = """() => [...document.querySelectorAll(".replay-text > div")].filter(line => {
     const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT)
     const letter = document.createRange()
@@ -72,6 +72,38 @@ CUT = """() => [...document.querySelectorAll(".replay-text > div")].filter(line 
         return letter.getBoundingClientRect().left < left
     }
 }).map(line => line.textContent)"""
+
+
+# At each step of a replay below the header: what is not in sight, or covered.
+HIDDEN = """() => {
+    const replay = document.querySelector("verified-replay")
+    const slider = replay.querySelector("input")
+    const header = document.querySelector(".md-header").getBoundingClientRect().bottom
+    scrollBy(0, replay.getBoundingClientRect().top - header)
+    const found = []
+    for (let step = 0; step <= Number(slider.max); step += 1) {
+        slider.value = step
+        slider.dispatchEvent(new Event("input"))
+        for (const one of [".replay-stage", ".replay-code", ".replay-say", ".replay-play"]) {
+            const shown = replay.querySelector(one)
+            const { left, right, top, bottom } = shown.getBoundingClientRect()
+            const seen = [top + 1, bottom - 1].every(y =>
+                shown.contains(document.elementFromPoint((left + right) / 2, y)))
+            if (!seen) found.push([step, one])
+        }
+        const { scrollHeight, clientHeight } = replay.querySelector(".replay-say")
+        if (scrollHeight > clientHeight) found.push([step, "the end of the sentence"])
+        if (!replay.querySelector(".lit")) found.push([step, "the line"])
+    }
+    return found
+}"""
+# Which is before the other, the replay or the theme's button.
+COVERS = """() => {
+    const button = document.querySelector(".md-top")
+    const { left, right, top, bottom } = button.getBoundingClientRect()
+    const at = document.elementFromPoint((left + right) / 2, (top + bottom) / 2)
+    return at.closest(".replay, .md-top")?.className
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +142,15 @@ def test_nothing_moves_when_a_replay_appears(page: Page) -> None:
     assert page.locator("verified-replay").evaluate(fits)
 
 
+def test_it_opens_where_there_is_something_to_see(
+    page: Page, record: dict[str, Any]
+) -> None:
+    slider = page.locator("verified-replay input")
+    assert int(slider.input_value()) == record["runs"][0]["frames"][0] > 0
+    # Nobody has asked for it: the blocks of the page are as they were.
+    assert page.locator(".replay-line:not(.off)").count() == 0
+
+
 def test_each_step_is_told_and_shown(page: Page, record: dict[str, Any]) -> None:
     run = record["runs"][0]
     source = (SITE / "snippets" / record["snippet"]).read_text().split("\n")
@@ -118,7 +159,7 @@ def test_each_step_is_told_and_shown(page: Page, record: dict[str, Any]) -> None
     for n, (step, shown) in enumerate(zip(run["steps"], seen, strict=True)):
         assert shown["say"].startswith(step["say"])
         assert shown["line"].startswith(source[step["line"] - 1].strip())
-        assert shown["blocks"] == 0 if n < 2 else shown["blocks"] >= 1
+        assert shown["blocks"] >= 1
         assert shown["name"].startswith(f"Step {n + 1} of {len(seen)}")
     totals = run["totals"]
     read, written, *_ = seen[-1]["sums"]
@@ -169,12 +210,42 @@ def test_controls_have_names_and_work(page: Page, record: dict[str, Any]) -> Non
 
 
 def test_no_line_is_cut_at_its_left(used: Page, address: str) -> None:
-    used.goto(address + INDENTED)
-    used.locator("verified-replay").scroll_into_view_if_needed()
-    used.wait_for_selector("verified-replay[ready]")
-    assert used.locator(".replay-text[style*='--indent: 4']").count() == 1
-    assert used.evaluate(CUT) == []
+    opened(used, address + LOOP)
+    slider = used.locator("verified-replay input")
+    moved = used.locator(".replay-text[style*='--indent: 8']")
+    seen = 0
+    for step in range(0, int(slider.get_attribute("max") or 0), 5):
+        slider.fill(str(step))
+        assert used.evaluate(CUT) == []
+        seen += moved.count()
+    assert seen
     used.goto("about:blank")
+
+
+@pytest.mark.parametrize("size", [PHONE, {"width": 360, "height": 640}])
+@pytest.mark.parametrize("name", ["attention/flash-attention-2/", "attention/causal/"])
+def test_a_phone_shows_what_happens_and_what_is_said(
+    used: Page, address: str, name: str, size: dict[str, int]
+) -> None:
+    used.set_viewport_size(size)
+    opened(used, address + name)
+    assert used.evaluate(HIDDEN) == []
+    # Up a little, and the theme offers to lead back to the top.
+    used.mouse.wheel(0, 200)
+    used.wait_for_timeout(100)
+    used.mouse.wheel(0, -200)
+    used.wait_for_selector(".md-top:not([hidden])")
+    expect(used.locator(".md-top")).to_have_css("opacity", "1")
+    assert used.evaluate(COVERS) == "replay"
+    used.goto("about:blank")
+    used.set_viewport_size(DESKTOP)
+
+
+def opened(page: Page, address: str) -> None:
+    """Go to a page whose replay is there."""
+    page.goto(address)
+    page.locator("verified-replay").scroll_into_view_if_needed()
+    page.wait_for_selector("verified-replay[ready]")
 
 
 def test_what_is_to_be_guessed_is_hidden(page: Page, record: dict[str, Any]) -> None:

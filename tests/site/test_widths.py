@@ -15,6 +15,7 @@ from tests.site.visit import DESKTOP, Visit
 PARTS = ("start/", "softmax/", "attention/", "backward/", "companions/", "hopper/")
 PICTURE = 1200  # pixels from the top of the page
 KERNEL = 2500
+REPLAY = 640  # pixels high
 WORDS = 1800  # that are not folded; a formula counts as one, what stands apart as none
 WIDTHS = (1440, 768, 360)
 SMALLEST = 11  # pixels of a letter's size
@@ -38,10 +39,12 @@ ORDER = """() => {
         if (!parent.checkVisibility()) continue
         words += (walk.currentNode.data.match(/\\S+/g) ?? []).length
     }
+    const replay = article.querySelector("verified-replay")?.getBoundingClientRect()
     const measured = {
         picture: top("figure.diagram, figure.plot, verified-replay"),
         kernel: top("figure.snippet[data-snippet]"),
         words,
+        replay: replay ? [replay.height, replay.bottom + scrollY] : [0, 0],
     }
     folded.forEach(each => { each.open = true })
     return measured
@@ -75,8 +78,8 @@ class Measured:
     """What a page is like.
 
     Attributes:
-        order: where its first picture and kernel are, and its words, in a wide
-            window with all folded.
+        order: where its first picture and kernel are, its words, and how high its
+            replay is and where it ends, in a wide window with all folded.
         width: of all that a phone shows.
         bare: what scrolls sideways without a shade, on a phone.
         texts: of each width, what is read in each picture.
@@ -110,6 +113,10 @@ def test_picture_kernel_and_words(visit: Visit, measured: Measured) -> None:
     assert order["picture"] <= PICTURE
     assert order["kernel"] is None or order["kernel"] <= KERNEL
     assert order["words"] <= WORDS
+    # A replay is in sight as a whole.
+    high, end = order["replay"]
+    assert high <= REPLAY
+    assert end <= PICTURE
 
 
 def test_the_page_fits_and_what_scrolls_has_a_shade(measured: Measured) -> None:

@@ -15,6 +15,9 @@ from pygments.token import STANDARD_TYPES, Token, _TokenType
 # What has the colour of text. Signs are half of all tokens: each would be an element.
 PLAIN = {Token.Text, Token.Text.Whitespace, Token.Name, Token.Keyword.Constant}
 PLAIN |= {Token.Operator, Token.Punctuation}
+# All that differs in what is typed into a shell, whose lexer takes the first digit of
+# torch==2.13.0 for a number.
+TYPED = (Token.Generic, Token.Comment)
 
 
 # Each word that Pygments knows as more than a name.
@@ -70,7 +73,13 @@ def _tokens(text: str, language: str) -> list[tuple[_TokenType, str]]:
     """The tokens of a text, which together are the text."""
     lexer = Quick() if language == "python" else get_lexer_by_name(language)
     # Not get_tokens(), which adds and strips newlines.
-    return [(token, value) for _, token, value in lexer.get_tokens_unprocessed(text)]
+    found = lexer.get_tokens_unprocessed(text)
+    if language != "console":
+        return [(token, value) for _, token, value in found]
+    return [
+        (token if any(token in kind for kind in TYPED) else Token.Text, value)
+        for _, token, value in found
+    ]
 
 
 def _span(name: str, text: str) -> str:

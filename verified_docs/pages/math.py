@@ -1,6 +1,5 @@
 """TeX to HTML and MathML at build time, by KaTeX in an embedded JavaScript engine."""
 
-import atexit
 import functools
 import json
 import re
@@ -13,6 +12,7 @@ from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 from py_mini_racer import MiniRacer
 
+from verified_docs.pages.engine import started
 from verified_docs.pages.errors import PageError
 
 RENDER = """
@@ -78,12 +78,7 @@ def _engine(katex: Path) -> MiniRacer:
     script = katex / "dist" / "katex.min.js"
     if not script.is_file():
         raise TexError(f"{script} is missing: install the npm packages")
-    engine = MiniRacer()
-    # Freed when the interpreter is half gone, it waits for ever for its own thread.
-    atexit.register(engine.close)
-    engine.eval(script.read_text(encoding="utf-8"))
-    engine.eval(RENDER)
-    return engine
+    return started(script.read_text(encoding="utf-8"), RENDER)
 
 
 @functools.cache

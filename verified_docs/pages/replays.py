@@ -1,22 +1,33 @@
 """A recorded run of a kernel: the element that plays it, and its key frames.
 
 The record has what each line did. The key frames are drawn from it when the page is
-built: what a reader sees who has no JavaScript, or who prints the page.
+built: what a reader sees who has no JavaScript, or who prints the page. The height of
+the element is known then as well, so that nothing moves when its script is there.
 """
 
+import functools
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from py_mini_racer import MiniRacer
+
 from verified_docs import layout
+from verified_docs.pages.engine import started
 from verified_docs.pages.plots import parse
 from verified_docs.pages.site import Site
 
 OPTIONS = {"replay", "run", "beside"}
-TALL = 4  # rows: more need a higher stage
+SCENE = "docs/assets/javascripts/replay/scene.mjs"
+# Boxes for a stage, in pixels: beside the navigation of a desktop, and on a phone.
+WIDE = {"width": 808, "height": 480, "beside": 378}
+NARROW = {"width": 340, "height": 520, "beside": 0}
+# Letters in a line of a sentence there, and the most lines that it may take.
+LETTERS = {"lines": (110, 3), "many": (46, 5)}
 WIDTH, EDGE, GAP, LINE = 400, 10, 18, 22
 CELL = 34  # the width of a cell that holds a number
 CHARACTER = 7.5  # of a digit
@@ -42,13 +53,14 @@ def render(site: Site, body: str) -> str:
     }
     if "beside" in options:
         attributes["data-beside"] = options["beside"]
+    attributes["style"] = ";".join(f"--{k}:{v}" for k, v in sizes(record).items())
     shown = " ".join(f'{key}="{escape(text)}"' for key, text in attributes.items())
     frames = "".join(
         f"<li>{draw(name, run, n)}<p>{escape(run['steps'][n]['say'])}</p></li>"
         for n in run["frames"]
     )
     return (
-        f"<verified-replay {shown}{' tall' * tall(record)} data-search-exclude>"
+        f"<verified-replay {shown} data-search-exclude>"
         f'<figure class="diagram replay-frames"><ol>{frames}</ol><figcaption>'
         f"{caption(name, run)}</figcaption></figure></verified-replay>"
     )
@@ -71,19 +83,31 @@ def choose(record: Facts, name: str) -> Facts:
     return runs[name]
 
 
-def tall(record: Facts) -> bool:
-    """Whether anything that is shown has more rows than a low stage has room for."""
-    shown = (x for run in record["runs"] for x in (*run["tensors"], *run["state"]))
-    return any(rows(each) > TALL for each in shown)
+def sizes(record: Facts) -> dict[str, str]:
+    """What decides how high the element is, on a desktop and on a phone."""
+    runs = json.dumps(record["runs"])
+    high = {
+        key: f"{_engine().eval(f'needed({runs}, {json.dumps(box)})')}px"
+        for key, box in (("wide", WIDE), ("narrow", NARROW))
+    }
+    longest = max(map(said, record["runs"]))
+    lines = {k: str(min(-(-longest // n), most)) for k, (n, most) in LETTERS.items()}
+    return {**high, **lines, "bars": str(min(len(record["runs"]), 2))}
 
 
-def rows(item: Facts) -> int:
-    """The rows of an array or a variable as it is drawn."""
-    shape = item["shape"]
-    if item.get("turned"):
-        return int(shape[-1])
-    vector = len(shape) == 1 and item["level"] in ("memory", "map")
-    return 1 if vector or not shape else int(shape[0])
+def said(run: Facts) -> int:
+    """The letters of the longest that is said of a step, with its program or formula."""
+    label = max(len(f"{p.get('kernel', '')}, {p['label']}") for p in run["programs"])
+    formula = sum(len(f["text"]) + 20 for f in run["formula"].values())
+    *steps, last = (len(step["say"]) for step in run["steps"])
+    return max(len("Program 1 of 1") + label + max(steps, default=0), last + formula)
+
+
+@functools.cache
+def _engine() -> MiniRacer:
+    """An engine that arranges a stage as the browser does."""
+    script = Path(__file__).parents[2] / SCENE
+    return started(re.sub("^export ", "", script.read_text("utf-8"), flags=re.M))
 
 
 def caption(name: str, run: Facts) -> str:

@@ -7,6 +7,7 @@ import { light, linesOf } from "./replay/code.mjs";
 import { Stage } from "./replay/stage.mjs";
 import { frame } from "./replay/trace.mjs";
 
+const GAP = 8; // pixels
 const PACE = { line: 1300, tile: 2000, program: 2600 }; // milliseconds, while it plays
 
 const button = (text, name, click) =>
@@ -29,8 +30,7 @@ class View {
     this.sentence = make("span");
     this.say = make("p", { className: "replay-say", "aria-live": "polite" },
       make("span", { className: "replay-name", textContent: trace.snippet }), this.program, this.sentence);
-    this.element = make("div", { className: "replay-view" }, this.picture,
-      make("div", { className: "replay-now" }, this.code, this.say));
+    this.now = make("div", { className: "replay-now" }, this.code, this.say);
     this.texts = new Map([...this.lines].sort(([a], [b]) => a - b).map(([line, [{ range }]]) =>
       [line, make("div", {}, range.cloneContents(), "\n")]));
     for (const text of this.texts.values()) text.style.setProperty("--own", indent(text.textContent));
@@ -55,14 +55,15 @@ class View {
     this.run = runs.find((run) => run.name === name) ?? runs[0];
     this.last = null;
     this.stage.load(this.run, sizes);
-    const indents = this.steps.map(({ line }) => indent(this.texts.get(line)?.textContent ?? ""));
-    this.text.style.setProperty("--indent", Math.min(...indents));
     this.fit();
   }
 
   fit() {
     if (!this.run) return;
-    this.stage.fit();
+    const [stage, code] = [this.picture, this.code].map((it) => it.getBoundingClientRect());
+    // Where there is room, the code stands beside memory.
+    this.stage.fit(code.left > stage.left + 1 ? stage.right - code.left + GAP : 0);
+    this.code.style.setProperty("--memory", `${this.stage.high}px`);
     if (this.last) this.show(...this.last);
   }
 
@@ -75,11 +76,12 @@ class View {
     const program = run.programs.findLastIndex(({ start }) => start <= at);
     const { label, kernel } = run.programs[program] ?? {};
     const where = `${kernel ? `${kernel}, program` : "Program"} ${program + 1} of ${run.programs.length}: ${label}`;
-    this.program.textContent = program < 0 ? "" : where;
+    this.program.textContent = program < 0 ? "" : `${where}.`;
     const names = run.state.filter(({ name }) => name in (step.state ?? {})).map((it) => it.label);
     const formulas = at === steps.length - 1 ? Object.entries(run.formula ?? {}) : [];
-    const sums = formulas.map(([what, { text, value }]) => `${what} ${text} = ${value} bytes`);
-    const end = sums.length ? ` By the formula: ${sums.join(", ")}.` : "";
+    const sums = formulas.map(([what, { text, value }]) => `bytes ${what} ${text} = ${value}`);
+    const end = sums.length ? ` By the formula, ${sums.join(", ")}.` : "";
+    this.program.hidden = Boolean(end);
     this.sentence.textContent = secret ? `What will ${names.join(" and ")} be after this line?` : step.say + end;
     const { line: first, last = first } = step;
     for (const [line, text] of this.texts) {
@@ -89,6 +91,8 @@ class View {
     if (place >= 0) {
       this.text.style.setProperty("--at", place);
       this.text.style.setProperty("--half", (last - first) / 2);
+      // As far left as lets the line that holds this one be seen.
+      this.text.style.setProperty("--indent", indent(this.texts.get(first).textContent) - 4);
     }
     light(this.lines, first, last, lit);
   }
@@ -154,10 +158,7 @@ class Replay extends HTMLElement {
   #build() {
     const { runs, compare } = this.view.trace;
     const name = this.getAttribute("snippet") ?? "";
-    this.runs = choice("Input", runs.map((run) => [run.name, run.title]), (run) => {
-      this.#choose(run);
-      this.go(0);
-    });
+    this.runs = choice("Input", runs.map((run) => [run.name, run.title]), (run) => this.#choose(run));
     const units = ["line", "tile", "program"].map((unit) => [unit, unit]);
     this.units = choice("Step by", units, (unit) => {
       this.unit = unit;
@@ -178,17 +179,18 @@ class Replay extends HTMLElement {
       oninput: () => this.go(Number(this.slider.value)) });
     this.marks = make("div", { className: "replay-marks", "aria-hidden": "true" });
     this.link = make("a", { className: "replay-link" });
-    this.views = make("div", { className: "replay-views" }, this.view.element);
+    this.views = make("div", { className: "replay-views" }, this.view.picture);
+    this.nows = make("div", { className: "replay-nows" }, this.view.now);
     this.body = make("div", { className: "replay", role: "group", ariaLabel: `Replay of ${name}` },
       make("div", { className: "replay-bar" },
         runs.length > 1 ? this.runs.element
           : make("span", { className: "replay-program", textContent: `Replay of ${name}` }),
+        make("span", { className: "replay-by", textContent: "step by" }), this.units.element,
         this.guess, ...(compare ? [this.beside] : [])),
       this.views,
-      make("div", { className: "replay-controls" },
-        make("div", { className: "replay-track" }, this.slider, this.marks),
-        make("div", { className: "replay-bar" }, this.back, this.playing, this.next,
-        make("span", { className: "replay-by", textContent: "step by" }), this.units.element, this.link)));
+      make("div", { className: "replay-panel" }, this.nows,
+        make("div", { className: "replay-play" }, this.back, this.playing, this.next,
+          make("div", { className: "replay-track" }, this.slider, this.marks), this.link)));
     this.body.addEventListener("keydown", (event) => this.#key(event));
     this.units.press(this.unit);
     this.append(this.body);
@@ -206,19 +208,24 @@ class Replay extends HTMLElement {
       mark.style.setProperty("--at", start / (steps.length - 1));
       return mark;
     }));
-    this.go(Math.min(this.at, steps.length - 1));
+    // Its first key frame: there is something to see.
+    this.at = run.frames[0];
+    this.secret = false;
+    this.#show();
   }
 
   async #compare() {
     if (this.other) {
-      this.other.element.remove();
+      this.other.picture.remove();
+      this.other.now.remove();
       this.other = null;
     } else {
       const { snippet, compare } = this.view.trace;
       const [from, to] = [snippet, compare.snippet].map((it) => it.replace(/py$/, "json"));
       this.other = new View(await this.#fetched(this.getAttribute("src").replace(from, to)));
       this.other.load(this.view.run.name);
-      this.views.append(this.other.element);
+      this.views.append(this.other.picture);
+      this.nows.append(this.other.now);
     }
     this.toggleAttribute("compare", Boolean(this.other));
     this.beside.ariaPressed = String(Boolean(this.other));
@@ -243,13 +250,13 @@ class Replay extends HTMLElement {
 
   go(at, moving = false) {
     const last = this.view.steps.length - 1;
+    this.touched = true;
     this.at = Math.max(0, Math.min(at, last));
     this.secret = moving && this.#asks(this.view.steps[this.at]);
     this.#show(moving);
   }
 
   step(by) {
-    this.touched = true;
     if (by > 0 && this.secret) {
       this.secret = false;
       this.#show();
@@ -265,7 +272,7 @@ class Replay extends HTMLElement {
   play(on) {
     clearTimeout(this.timer);
     this.timer = 0;
-    if (on && this.at === this.view.steps.length - 1) this.go(0);
+    if (on && (!this.touched || this.at === this.view.steps.length - 1)) this.go(0);
     const turn = () => {
       this.step(1);
       if (this.at === this.view.steps.length - 1) this.play(false);
@@ -279,7 +286,6 @@ class Replay extends HTMLElement {
 
   #show(moving) {
     const { at, secret, view } = this;
-    this.touched ||= at > 0;
     view.show(at, { secret, moving, lit: this.touched });
     this.other?.show(this.#matching(), { secret, moving, lit: this.touched });
     this.slider.value = at;

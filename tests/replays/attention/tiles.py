@@ -72,7 +72,7 @@ def expected(
 def scores(rows: str = "offs_m", cols: str = "offs_n") -> Map:
     """All scores, which no kernel of these stores."""
     return Map(
-        Show("S", "s", "all scores, never stored", "S"),
+        Show("S", "s", "never stored", "S"),
         of="s",
         rows=rows,
         cols=cols,

@@ -64,7 +64,7 @@ REPLAY = Replay(
     memory=MEMORY,
     maps=[
         Map(
-            Show("dS", "s", "all dS, never stored", "dS", turned=True),
+            Show("dS", "s", "never stored", "dS", turned=True),
             of="ds_t",
             rows="offs_n",
             cols="offs_m",

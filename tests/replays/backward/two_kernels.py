@@ -72,12 +72,12 @@ def by_kernel(first: str, second: str) -> Sentence:
 def gradient_of_scores(at: Moment) -> str:
     """The tile of dS, and what becomes of keys that do not exist."""
     text = (
-        "The function has returned dS = P (dP - delta), the gradient of the scores. It "
-        "is used at once and never stored. "
+        "dS = P (dP - delta), the gradient of the scores, is used at once and never "
+        "stored. "
     )
     if int(at.array("offs_n")[-1]) >= int(at.array("seq_k")):
         return text + "A key that does not exist has a score of 0: its dS is made 0."
-    return text + "All keys of this tile exist, so nothing is made 0."
+    return text + "All these keys exist, so none is made 0."
 
 
 def scores(name: str, label: str, title: str, rows: str, cols: str) -> Map:
@@ -113,8 +113,8 @@ REPLAY = Replay(
         Show("dv", "v", "gradient of the values", "dV", turned=True),
     ],
     maps=[
-        scores("ds", "dS", "all dS, never stored", "offs_m", "offs_n"),
-        scores("ds_t", "dS again", "all dS, computed again", "offs_n", "offs_m"),
+        scores("ds", "dS", "never stored", "offs_m", "offs_n"),
+        scores("ds_t", "dS", "computed again", "offs_n", "offs_m"),
     ],
     state=[
         Show("q", "q", "queries", "Q", level="shared"),
@@ -220,7 +220,7 @@ REPLAY = Replay(
         ),
         "tl.store(ptrs, dv": "Store their dV, which has no scale: {bytes} bytes.",
     },
-    frames="dk",
+    frames="ds = tl.where",
     program={
         "dq_kernel": "dQ, query block {0}",
         "dkdv_kernel": "dK, dV, key block {0}",

@@ -30,7 +30,7 @@ REPLAY = Replay(
     state=[
         Show("x", "x", "the row"),
         Show("m_i", "m", "its largest number"),
-        Show("numerator", "p", "exp(x - m)", "exp(x - m)"),
+        Show("numerator", "p", "exp(x - m)", "numerator"),
         Show("l_i", "l", "their sum"),
         Show("y", "y", "the weights"),
     ],

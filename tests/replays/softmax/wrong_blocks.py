@@ -12,7 +12,7 @@ REPLAY = Replay(
     state=[
         Show("x", "x", "the tile at hand"),
         Show("m_i", "m", "the largest number of the tile"),
-        Show("numerator", "p", "exp(x - m)", "exp(x - m)"),
+        Show("numerator", "p", "exp(x - m)", "numerator"),
         Show("l_i", "l", "the sum over the tile"),
         Show("y", "y", "what is stored"),
     ],

@@ -1,10 +1,13 @@
-// What is drawn of a run, and where it stands.
+// What is drawn of a run, and where it stands. The build runs it too (pages/replays.py).
 
-export const PAD = 10, BUS = 30; // pixels
+export const PAD = 8, LINE = 17, BUS = 22; // pixels
+export const LETTER = 7.5, SMALL = 6.2; // of a label, and of what is said beside it
 export const READABLE = 22; // of a cell that holds a number
-const NARROW = 480, HEAD = 20, LABEL = 18, LETTER = 8, BAR = 44;
-const SMALLEST = 14, LARGEST = 38; // of a cell on the chip
-const TINY = 7; // of a cell in memory
+export const NARROW = 480; // a stage
+const BAR = 42;
+const SMALLEST = 11, LARGEST = 34; // of a cell on the chip
+const TINY = 6; // of a cell in memory
+const GOOD = 26; // cells beyond it are worth a little
 
 export const number = (value) => (typeof value === "number" ? value : NaN);
 const total = (numbers) => numbers.reduce((sum, each) => sum + each, 0);
@@ -52,19 +55,33 @@ export function scene(run) {
   return { memory, chip, columns };
 }
 
-/** Where all stands if a cell of the chip is `cell` wide: boxes, bands, the height. */
-function arrange({ memory, chip, columns }, width, cell, ratio) {
+/** The kernel that a step belongs to, if there are several. */
+export const kernelOf = (run, at) => run.programs.findLast(({ start }) => start <= at)?.kernel;
+
+/** Of each kernel what is drawn: it has a chip of its own. */
+export function scenes(run) {
+  const held = new Map();
+  for (const [n, { state = {} }] of run.steps.entries()) {
+    const kernel = kernelOf(run, n);
+    held.set(kernel, [...(held.get(kernel) ?? []), ...Object.keys(state)]);
+  }
+  return new Map([...held].map(([kernel, names]) =>
+    [kernel, scene({ ...run, state: run.state.filter(({ name }) => names.includes(name)) })]));
+}
+
+/** Where all stands with cells of this size on the chip, and of `small` in memory: boxes,
+ * bands, the height. */
+function arrange({ memory, chip, columns }, { width, beside }, cell, small) {
   const boxes = new Map();
   const bands = [];
-  const room = width - 2 * PAD;
-  const gap = width < NARROW ? 10 : 14;
+  const gap = width < NARROW ? 5 : 10;
   let y = 0;
   let fits = true;
   // Whoever sees a matrix that is never stored should read that it is not.
-  const named = (it) => it.label.length + (it.level === "map" && width >= NARROW ? it.about.length : 0);
+  const told = (it) => (it.level === "map" && width >= NARROW ? 5 + SMALL * it.about.length : 0);
   const wide = (it, side) =>
-    it ? Math.max(it.bars ? BAR : it.cols * side, LETTER * named(it)) : 0;
-  const wrapped = (all, side) => {
+    it ? Math.max(it.bars ? BAR : it.cols * side, LETTER * it.label.length + 3 + told(it)) : 0;
+  const wrapped = (all, side, room) => {
     const lines = [];
     let used = Infinity;
     for (const column of all) {
@@ -76,37 +93,38 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
     }
     return lines;
   };
-  const place = (line, row, side) => {
-    const high = Math.max(...line.map(([column]) => column[row]?.rows ?? 0)) * side;
-    let x = (width + gap - total(line.map(([, size]) => size + gap))) / 2;
-    for (const [column, size] of line) {
-      const it = column[row];
-      if (it) boxes.set(it, { x, y: y + LABEL, side, across: it.bars ? BAR : side, room: size });
-      x += size + gap;
+  const band = (name, all, row, side, across = width) => {
+    bands.push({ name, y, x: 0, width: across });
+    y += LINE;
+    const lines = wrapped(all, side, across - 2 * PAD);
+    for (const line of lines) {
+      const high = Math.max(...line.map(([column]) => column[row]?.rows ?? 0)) * side;
+      let x = (across + gap - total(line.map(([, size]) => size + gap))) / 2;
+      for (const [column, size] of line) {
+        const it = column[row];
+        if (it) boxes.set(it, { x, y: y + LINE, side, across: it.bars ? BAR : side, room: size });
+        x += size + gap;
+      }
+      y += LINE + high + 6;
     }
-    y += LABEL + high + 7;
-  };
-  const band = (name, lines, row, side) => {
-    bands.push({ name, y });
-    y += HEAD;
-    for (const line of lines) place(line, row, side);
     bands.at(-1).height = y - bands.at(-1).y;
+    return lines;
   };
-  const small = Math.max(TINY, Math.floor(cell * ratio));
-  band("memory", wrapped(memory.map((it) => [it]), small), 0, small);
+  const flat = (items) => items.map((it) => [it]);
+  band("memory", flat(memory), 0, small, width - beside);
   y += BUS;
-  // An operand stands above its product, if all of the chip is on one line.
-  const lines = wrapped(columns, cell);
   const shared = chip.filter((it) => it.level === "shared");
-  if (lines.length === 1 && columns.some(([, above]) => above)) {
-    band("shared", lines, 1, cell);
-    band("registers", lines, 0, cell);
+  // An operand stands above its product, if all of the chip is on one line.
+  if (columns.some(([, above]) => above) && wrapped(columns, cell, width - 2 * PAD).length === 1) {
+    band("shared", columns, 1, cell);
+    const [line] = band("registers", columns, 0, cell);
     // Shared memory reaches down to what it holds beside the registers.
-    const left = lines[0].filter(([[it]]) => it.level === "shared").map(([[it]]) => it);
-    bands.at(-1).x = Math.max(0, ...left.map((it) => boxes.get(it).x + wide(it, cell) + gap / 2));
-    bands.at(-2).height = y - bands.at(-2).y;
+    const [around, registers] = bands.slice(-2);
+    const left = line.filter(([[it]]) => it.level === "shared").map(([[it]]) => it);
+    registers.x = Math.max(0, ...left.map((it) => boxes.get(it).x + wide(it, cell) + gap / 2));
+    registers.width -= registers.x;
+    around.height = y - around.y;
   } else {
-    const flat = (items) => wrapped(items.map((it) => [it]), cell);
     if (shared.length) {
       band("shared", flat(shared), 0, cell);
       y += 5;
@@ -119,18 +137,25 @@ function arrange({ memory, chip, columns }, width, cell, ratio) {
   return { boxes, bands, height: y, fits };
 }
 
-/** The best arrangement that fits into a box: numbers on the chip, then in memory, and
- * then the largest cells. */
-export function arranged(scene, width, height) {
-  let best = arrange(scene, width, SMALLEST, 0.4);
-  let most = -1;
+/** What cells of a size are worth, in pixels of height: numbers first, then room for them. */
+const worth = (side) =>
+  (side >= READABLE ? 150 : 0) + 18 * Math.min(side, GOOD) + 2.5 * Math.max(side - GOOD, 0);
+
+/** The best arrangement that fits into a box: large cells, and a low stage. `beside` memory
+ * so much of the width is left free. */
+export function arranged(scene, size) {
+  let best = arrange(scene, size, SMALLEST, TINY);
+  let most = -Infinity;
   for (let cell = LARGEST; cell >= SMALLEST; cell -= 1) {
-    for (const ratio of [1, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4]) {
-      const worth = 100 * (cell >= READABLE) + 50 * (cell * ratio >= READABLE) + cell + ratio;
-      if (worth <= most) continue;
-      const tried = arrange(scene, width, cell, ratio);
-      if (tried.fits && tried.height <= height) [best, most] = [tried, worth];
+    for (let small = cell; small >= TINY; small -= 1) {
+      const tried = arrange(scene, size, cell, small);
+      const sum = 2 * worth(cell) + worth(small) - tried.height;
+      if (sum > most && tried.fits && tried.height <= size.height) [best, most] = [tried, sum];
     }
   }
   return best;
 }
+
+/** The height that the runs need in a box of this size. */
+export const needed = (runs, size) =>
+  Math.max(...runs.flatMap((run) => [...scenes(run).values()]).map((it) => arranged(it, size).height));

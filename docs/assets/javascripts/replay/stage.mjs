@@ -2,7 +2,7 @@
 
 import { draw } from "../elements.mjs";
 import { indices } from "./trace.mjs";
-import { arranged, BUS, number, PAD, READABLE, scene } from "./scene.mjs";
+import { arranged, BUS, kernelOf, LETTER, NARROW, number, PAD, READABLE, scenes, SMALL } from "./scene.mjs";
 
 const LEVELS = { memory: "GPU memory", shared: "Shared memory", registers: "Registers" };
 const FLIGHT = { duration: 380, easing: "cubic-bezier(.3,0,.2,1)" };
@@ -26,63 +26,62 @@ export class Stage {
   load(run, sizes) {
     this.run = run;
     this.sizes = sizes ?? {};
-    // Of several kernels each has a chip of its own.
-    this.kernel = (at) => run.programs.findLast(({ start }) => start <= at)?.kernel;
-    const held = Map.groupBy(
-      run.steps.flatMap(({ state = {} }, n) => Object.keys(state).map((name) => [n, name])),
-      ([n]) => this.kernel(n),
-    );
-    this.scenes = new Map([...held].map(([kernel, all]) => {
-      const names = new Set(all.map(([, name]) => name));
-      return [kernel, scene({ ...run, state: run.state.filter(({ name }) => names.has(name)) })];
-    }));
-    this.scene = this.scenes.get(this.kernel(0));
+    this.scenes = scenes(run);
+    this.scene = this.scenes.get(kernelOf(run, 0));
     const names = (items) => items.map((it) => `${it.label} ${it.about}`).join(", ");
     const { memory, chip } = this.scene;
     this.element.ariaLabel = `In memory: ${names(memory)}. On the chip: ${names(chip)}.`;
   }
 
-  /** Draw anew at the size that the element has, with the largest cells that fit. */
-  fit() {
+  /** Draw anew with the largest cells that fit into the element, of whose width so much
+   * is taken `beside` memory. */
+  fit(beside) {
     const { width, height } = this.element.parentElement.getBoundingClientRect();
     if (!width) return;
-    const best = arranged(this.scene, width, height);
+    this.beside = beside;
+    const best = arranged(this.scene, { width, height, beside });
     this.boxes = best.boxes;
     const { bands } = best;
+    // The chip is as large as there is room, and what it holds last is in the middle.
+    const spare = Math.max(0, height - best.height);
+    for (const band of bands.slice(1)) {
+      if (band.y + band.height === best.height) band.height += spare;
+    }
+    for (const box of new Set(best.boxes.values())) {
+      if (box.y > bands.at(-1).y) box.y += spare / 2;
+    }
+    this.high = bands[0].height;
     const text = (kind, x, y, end) =>
       draw("text", { class: kind, x, y, "text-anchor": end ? "end" : "start" });
     const middle = bands[0].height + BUS / 2 + 4;
-    this.note = text("quiet", width - PAD, 15, true);
+    this.note = text("quiet", bands[0].width - PAD, 14, true);
     this.sums = {
       read: text("sum", PAD, middle),
-      written: text("sum", width - PAD, middle, true),
-      products: text("sum", width - PAD, bands.at(-1).y + 15, true),
+      written: text("sum", bands[0].width - PAD, middle, true),
+      products: text("sum", width - PAD, bands.at(-1).y + 14, true),
     };
-    const titles = bands.map(({ name, y, x = 0 }) => {
-      const title = text("band", x + PAD, y + 15);
+    const titles = bands.map(({ name, x, y }) => {
+      const title = text("band", x + PAD, y + 14);
       title.append(bands.length < 3 && name === "registers" ? "On the chip" : LEVELS[name],
-        draw("tspan", { class: "quiet", dx: 6 }, this.sizes[name] ?? ""));
+        draw("tspan", { class: "quiet", dx: 6 }, width < NARROW ? "" : this.sizes[name] ?? ""));
       return title;
     });
     this.parts = new Map();
     const drawn = [...this.scene.memory, ...this.scene.chip].map((it) => this.#item(it));
     this.air = draw("g", { class: "air" });
     this.element.setAttribute("viewBox", `0 0 ${width} ${Math.max(height, best.height)}`);
-    // What is left over is above and below.
-    const down = Math.max(0, (height - best.height) / 2);
-    this.element.replaceChildren(draw("g", { transform: `translate(0 ${down})` },
-      ...bands.map((band) => draw("rect", {
-        class: `level ${band.name}`, x: (band.x ?? 0) + 0.5, y: band.y + 0.5,
-        width: width - (band.x ?? 0) - 1, height: band.height - 1, rx: 5,
+    this.element.replaceChildren(
+      ...bands.map(({ name, x, y, width: across, height: high }) => draw("rect", {
+        class: `level ${name}`, x: x + 0.5, y: y + 0.5, width: across - 1, height: high - 1, rx: 5,
       })),
-      ...titles, this.note, ...Object.values(this.sums), ...drawn, this.air));
+      ...titles, this.note, ...Object.values(this.sums), ...drawn, this.air);
   }
 
   #item(it) {
     const { x, y, side, room } = this.boxes.get(it);
     const group = draw("g", { class: `item t-${it.colour} ${it.level}` });
     const label = draw("text", { class: "label", x, y: y - 5 }, it.label);
-    if (9 * it.label.length + 6.2 * it.about.length < room) {
+    if (LETTER * it.label.length + 5 + SMALL * it.about.length <= room) {
       label.append(draw("tspan", { class: "quiet", dx: 5 }, it.about));
     }
     group.append(draw("title", {}, `${it.label}: ${it.about}`), label);
@@ -147,10 +146,10 @@ export class Stage {
   /** Draw a frame; `secret` hides what its step computes, `moving` lets tiles fly. */
   show(frame, { secret = false, moving = false } = {}) {
     const { at, step, memory, chip, sums } = frame;
-    const scene = this.scenes.get(this.kernel(at));
+    const scene = this.scenes.get(kernelOf(this.run, at));
     if (scene !== this.scene) {
       this.scene = scene;
-      this.fit();
+      this.fit(this.beside);
     }
     const changed = new Set(Object.keys(step.state ?? {}));
     const uses = new Set([...(step.uses ?? []), ...(step.product?.of ?? [])]);
@@ -168,6 +167,7 @@ export class Stage {
       const hides = secret && changed.has(it.name);
       this.parts.get(it).group.classList.toggle("away", !shown);
       this.parts.get(it).group.classList.toggle("empty", !held);
+      this.parts.get(it).group.classList.toggle("gone", Boolean(held?.gone));
       const old = changed.has(it.name) ? held?.before : null;
       this.#paint(it, held?.values ?? [], { hides, old });
       const all = [...Array(it.rows * it.cols).keys()];

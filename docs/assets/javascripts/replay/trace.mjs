@@ -20,8 +20,10 @@ export function frame(run, at) {
   const sums = { read: 0, written: 0, products: 0 };
   let chip = new Map();
   for (const [n, step] of run.steps.slice(0, at + 1).entries()) {
-    // What a step gives up is still there while it is shown.
-    for (const name of (n && run.steps[n - 1].drop) || []) chip.delete(name);
+    // What a step gives up is still there while it is shown, and dim after it.
+    for (const name of (n && run.steps[n - 1].drop) || []) {
+      if (chip.has(name)) chip.get(name).gone = true;
+    }
     if (starts.has(n)) chip = new Map();
     for (const [name, spans] of step.reads ?? []) {
       const tensor = memory.get(name);
@@ -38,7 +40,8 @@ export function frame(run, at) {
       sums.written += all.length * bytes.get(name);
     }
     for (const [name, values] of Object.entries(step.state ?? {})) {
-      chip.set(name, { values, before: chip.get(name)?.values, since: n });
+      const old = chip.get(name);
+      chip.set(name, { values, before: old?.gone ? null : old?.values, since: n });
     }
     sums.products += step.product?.count ?? 0;
   }
