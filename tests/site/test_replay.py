@@ -74,14 +74,14 @@ CUT = """() => [...document.querySelectorAll(".replay-text > div")].filter(line 
 }).map(line => line.textContent)"""
 
 
-# At each step of a replay below the header: what is not in sight, or covered.
+# At every third step of a replay below the header: what is not in sight, or covered.
 HIDDEN = """() => {
     const replay = document.querySelector("verified-replay")
     const slider = replay.querySelector("input")
     const header = document.querySelector(".md-header").getBoundingClientRect().bottom
     scrollBy(0, replay.getBoundingClientRect().top - header)
     const found = []
-    for (let step = 0; step <= Number(slider.max); step += 1) {
+    for (let step = 0; step <= Number(slider.max); step += 3) {
         slider.value = step
         slider.dispatchEvent(new Event("input"))
         for (const one of [".replay-stage", ".replay-code", ".replay-say", ".replay-play"]) {
