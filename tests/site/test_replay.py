@@ -84,7 +84,7 @@ HIDDEN = """() => {
     for (let step = 0; step <= Number(slider.max); step += 3) {
         slider.value = step
         slider.dispatchEvent(new Event("input"))
-        for (const one of [".replay-stage", ".replay-code", ".replay-say", ".replay-play"]) {
+        for (const one of ["stage", "code", "say", "play"].map(x => `.replay-${x}`)) {
             const shown = replay.querySelector(one)
             const { left, right, top, bottom } = shown.getBoundingClientRect()
             const seen = [top + 1, bottom - 1].every(y =>

@@ -4,12 +4,9 @@ import functools
 import html
 from collections.abc import Mapping
 from itertools import groupby
-from keyword import kwlist, softkwlist
 from operator import itemgetter
 
-from pygments.lexer import inherit, words
 from pygments.lexers import get_lexer_by_name
-from pygments.lexers.python import PythonLexer
 from pygments.token import STANDARD_TYPES, Token, _TokenType
 
 # What has the colour of text. Signs are half of all tokens: each would be an element.
@@ -18,35 +15,6 @@ PLAIN |= {Token.Operator, Token.Punctuation}
 # All that differs in what is typed into a shell, whose lexer takes the first digit of
 # torch==2.13.0 for a number.
 TYPED = (Token.Generic, Token.Comment)
-
-
-# Each word that Pygments knows as more than a name.
-KNOWN = {
-    word
-    for rules in PythonLexer.tokens.values()
-    for rule in rules
-    if isinstance(rule, tuple) and isinstance(rule[0], words)
-    for word in rule[0].words
-}
-KNOWN |= {*kwlist, *softkwlist, "Ellipsis", "NotImplemented", "cls", "lazy", "self"}
-
-
-class Quick(PythonLexer):
-    """Pygments' lexer in a third of the time: it tries the most frequent first.
-
-    A name, a sign and a space between two are four of five tokens, and come after
-    fifty other rules there.
-    """
-
-    tokens = {  # noqa: RUF012
-        "root": [
-            (r"(?<=\S) +(?=\S)", Token.Text),
-            (r"[\[\](),]", Token.Punctuation),
-            (rf"(?!(?:{'|'.join(KNOWN)})\b)[A-Za-z]\w*(?![\w\"'])", Token.Name),
-            (r"!=|==|<<|>>|:=|[-~+/*%=<>&^|]|\.(?!\d)", Token.Operator),
-            inherit,
-        ]
-    }
 
 
 def highlight(
@@ -71,7 +39,7 @@ def highlight(
 @functools.lru_cache(maxsize=1024)  # A section is shown, and in two differences.
 def _tokens(text: str, language: str) -> list[tuple[_TokenType, str]]:
     """The tokens of a text, which together are the text."""
-    lexer = Quick() if language == "python" else get_lexer_by_name(language)
+    lexer = get_lexer_by_name(language)
     # Not get_tokens(), which adds and strips newlines.
     found = lexer.get_tokens_unprocessed(text)
     if language != "console":

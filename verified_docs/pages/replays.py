@@ -96,7 +96,7 @@ def sizes(record: Facts) -> dict[str, str]:
 
 
 def said(run: Facts) -> int:
-    """The letters of the longest that is said of a step, with its program or formula."""
+    """The letters of the longest that is said of a step, program or formula with it."""
     label = max(len(f"{p.get('kernel', '')}, {p['label']}") for p in run["programs"])
     formula = sum(len(f["text"]) + 20 for f in run["formula"].values())
     *steps, last = (len(step["say"]) for step in run["steps"])

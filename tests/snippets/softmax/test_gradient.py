@@ -54,9 +54,9 @@ class TestBackward:
     ) -> None:
         dx = grad(lambda x: gradient.softmax(x, chunk_cols=chunk_cols), x, dy)
         assert dx.is_contiguous()
-        check_accuracy(
-            dx, grad(torch_softmax, x.double(), dy.double()), grad(torch_softmax, x, dy)
-        )
+        expected = grad(torch_softmax, x.double(), dy.double())
+        own = grad(torch_softmax, x, dy)
+        check_accuracy({"dx": dx}, {"dx": expected}, {"dx": own})
 
     @every_dtype
     @pytest.mark.parametrize("cols", lengths_around(64))
@@ -120,7 +120,9 @@ class TestBackward:
             check_accuracy({"dx": dx[few]}, {"dx": expected}, {"dx": own})
             assert dx.isfinite().all()
 
-    @pytest.mark.parametrize("layout", LAYOUTS)
+    # With dy the same in all columns dx is 0, and the rule would allow no rounding:
+    # the next test has this layout.
+    @pytest.mark.parametrize("layout", [x for x in LAYOUTS if x != "expanded columns"])
     @pytest.mark.parametrize("dtype", [torch.float16, torch.float32], ids=str)
     def test_every_layout_of_dy(
         self,
@@ -132,12 +134,15 @@ class TestBackward:
         dy = guarded(LAYOUTS[layout](normal((5, 100), dtype, device, seed=1)))
         self.check(x, dy)
 
-    def test_the_gradient_of_a_sum_has_strides_of_0(self, device: str) -> None:
-        x = normal((3, 100), torch.float64, device).requires_grad_()
-        weights = normal((3, 1), torch.float64, device, seed=1)
+    @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+    def test_the_gradient_of_a_sum_has_strides_of_0(
+        self, dtype: torch.dtype, device: str
+    ) -> None:
+        x = normal((3, 100), dtype, device).requires_grad_()
+        weights = normal((3, 1), dtype, device, seed=1)
         (gradient.softmax(x, chunk_cols=32) * weights).sum().backward()
         # The rows sum to 1 whatever x is.
-        assert x.grad.abs().max() < 1e-15
+        assert x.grad.abs().max() < 4 * torch.finfo(dtype).eps
 
     def test_x_is_transposed(self, device: str) -> None:
         x = normal((100, 4), torch.float32, device).T

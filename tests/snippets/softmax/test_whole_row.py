@@ -21,7 +21,10 @@ class TestWholeRow(SoftmaxTests):
     @every_dtype
     def test_the_longest_row(self, dtype: torch.dtype, device: str) -> None:
         x = normal((2, 65536), dtype, device)
-        self.check(x)
+        # PyTorch adds 65536 numbers one by one on some CPUs: off by 11 eps in float64.
+        weights = torch.exp(x.double() - x.double().amax(dim=-1, keepdim=True))
+        sums = weights.view(2, 256, 256).sum(dim=-1).sum(dim=-1, keepdim=True)
+        self.compare(self.run(x), weights / sums, self.baseline(x))
 
     def test_refuses_a_longer_row(self, device: str) -> None:
         with pytest.raises(ValueError, match=r"x has 65537 columns; .* 65536"):
