@@ -24,10 +24,7 @@ STATES = [
     ({H200: STALE}, ("stale", "Stale: changed since its GPU run")),
     ({H200: {"test_sha256": "0" * 64}}, ("stale", "Stale: changed since its GPU run")),
     ({H200: {}, L4: {}}, ("verified", "GPU-verified on H200 and L4")),
-    (
-        {H200: {}, L4: STALE},
-        ("verified", "GPU-verified on H200; stale on L4"),
-    ),
+    ({H200: {}, L4: STALE}, ("verified", "GPU-verified on H200; stale on L4")),
     (
         {H200: {}, L4: {"state": "failed", "failed": ["test_a"]}},
         ("failed", "GPU-verified on H200; failed on L4"),

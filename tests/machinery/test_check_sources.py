@@ -56,9 +56,7 @@ SAID = [
     ),
     (
         [["mkdocs.yml", "gpu: test-gpu", "gpu: another"]],
-        [
-            "mkdocs.yml:1: there are no records of the GPU 'another' that the pages",
-        ],
+        ["mkdocs.yml:1: there are no records of the GPU 'another' that the pages"],
     ),
 ]
 # An edit of sources that make no site, and what is said of them.

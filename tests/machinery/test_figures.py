@@ -123,11 +123,7 @@ def test_what_is_out_of_date_is_quoted_of_another_gpu(repository):
 
 @pytest.mark.parametrize(
     "query",
-    [
-        "softmax f kernel=softmax/new.py",
-        "error softmax/new.py float32",
-        "attention f",
-    ],
+    ["softmax f kernel=softmax/new.py", "error softmax/new.py float32", "attention f"],
 )
 def test_what_has_not_run_is_not_yet_measured(repository, query):
     repository.snippet("softmax/new.py", ONLINE)

@@ -157,10 +157,7 @@ def test_each_line_has_its_label_at_its_end(repository, layout):
         assert place + 4 in found.values()
 
 
-@given(
-    st.lists(st.floats(0, 300), min_size=1, max_size=12),
-    st.floats(5, 30),
-)
+@given(st.lists(st.floats(0, 300), min_size=1, max_size=12), st.floats(5, 30))
 def test_labels_are_spread(wanted, gap):
     wanted.sort()
     places = drawing.spread(wanted, gap, 0, 300)
