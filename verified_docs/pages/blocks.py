@@ -155,16 +155,6 @@ def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
     return diagrams.render(path, site.unique("diagram"))
 
 
-def replay(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """A recorded run of a kernel, which can be stepped through."""
-    return replays.render(site, body)
-
-
-def shift(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """Softmax in four formats, with a shift that the reader moves."""
-    return "<figure><verified-shift></verified-shift></figure>"
-
-
 def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The roofline of the named roofs, with a kernel that the reader moves on it."""
     record = site.evidence.benchmark(options["record"])
@@ -184,41 +174,11 @@ def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
     )
 
 
-def plot(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """A line plot of a benchmark's record."""
-    return plots.plot(site.evidence, site.style, body)
-
-
-def heatmap(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """Two groups of kernels of a benchmark's record, shape by shape."""
-    return plots.heatmap(site.evidence, site.style, body)
-
-
-def spans(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """When programs ran, as a clock inside the kernels measured it."""
-    return timeline.render(site.evidence, site.style, body)
-
-
-def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """A table of a benchmark's record."""
-    return plots.table(site.evidence, body)
-
-
-def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """Every snippet, with what was and what was not tried on which GPU."""
-    return badges.table(site.statuses(), site.base, site.published)
-
-
 def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
     """What stands behind the site, in figures."""
     files = layout.verdict_files(site.evidence.root)
     verdicts = [json.loads(path.read_text(encoding="utf-8")) for path in files]
     return badges.proof(site.statuses(), verdicts)
-
-
-def map_of_rungs(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """The pages of the navigation that are rungs."""
-    return ladder.render(site.evidence.root / "docs", site.nav, site.base)
 
 
 def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -246,6 +206,7 @@ def console(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 
 Fence = Callable[[Site, str, Mapping[str, str]], str]
+# The kinds: what makes the HTML, and the options.
 FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "python": (include, ()),
     "diff": (diff, ("from", "to")),
@@ -253,16 +214,28 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "cell": (cell, ("notebook", "id")),
     "notebook": (to_run, ()),
     "svg": (svg, ()),
-    "replay": (replay, ()),
-    "shift": (shift, ()),
+    # A recorded run of a kernel, which can be stepped through.
+    "replay": (lambda site, body, _: replays.render(site, body), ()),
+    # Softmax in four formats, with a shift that the reader moves.
+    "shift": (lambda *_: "<figure><verified-shift></verified-shift></figure>", ()),
     "roofline": (roofline, ("record", "bandwidth", "fp32", "bf16", "source")),
-    "plot": (plot, ()),
-    "heatmap": (heatmap, ()),
-    "timeline": (spans, ()),
-    "measurements": (measurements, ()),
-    "verification": (verification, ()),
+    # Of a benchmark's record: lines, two groups of kernels shape by shape, what a clock
+    # inside the kernels measured, a table.
+    "plot": (lambda site, body, _: plots.plot(site.evidence, site.style, body), ()),
+    "heatmap": (lambda s, body, _: plots.heatmap(s.evidence, s.style, body), ()),
+    "timeline": (lambda s, body, _: timeline.render(s.evidence, s.style, body), ()),
+    "measurements": (lambda site, body, _: plots.table(site.evidence, body), ()),
+    # Every snippet, with what was and what was not tried on which GPU.
+    "verification": (
+        lambda site, *_: badges.table(site.statuses(), site.base, site.published),
+        (),
+    ),
     "confirm": (confirm, ()),
-    "ladder": (map_of_rungs, ()),
+    # The pages of the navigation that are rungs.
+    "ladder": (
+        lambda s, *_: ladder.render(s.evidence.root / "docs", s.nav, s.base),
+        (),
+    ),
     "proof": (proof, ()),
     "console": (console, ()),
 }

@@ -11,7 +11,7 @@ The pages' small language is read here and nowhere else, by Python's shlex:
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
@@ -241,6 +241,29 @@ def works(docs: Path) -> dict[str, str]:
 def unmeasured() -> str:
     """What stands where there is no record yet."""
     return f'<span class="unmeasured">{NOT_YET}</span>'
+
+
+def facts(
+    heads: Iterable[str],
+    rows: Iterable[tuple[str, str]],
+    caption: str = "",
+    classes: str = "facts",
+) -> str:
+    """A table that scrolls where it is too wide, of the HTML of its parts.
+
+    Each row has a name and cells, which begin and end with their tags.
+    """
+    head = "".join(f'<th scope="col">{each}</th>' for each in heads)
+    body = "".join(f'<tr><th scope="row">{name}</th>{row}</tr>' for name, row in rows)
+    return (
+        f'<div class="scroll"><table class="{classes}">{caption}<thead><tr>{head}</tr>'
+        f"</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def cells(shown: Iterable[str]) -> str:
+    """Cells of such a row."""
+    return "".join(f"<td>{each}</td>" for each in shown)
 
 
 def record(evidence: Evidence, name: str, part: str = LIST) -> Benchmark:

@@ -77,15 +77,14 @@ class VerifiedDocs(Extension):
         name = "pymdownx.superfences"
         md.registerExtensions([name], {name: {"custom_fences": [fence]}})
         md.block_level_elements.append("verified-replay")
-        tex = MarkedTex(root / self.getConfig("katex"), macros)
-        tex.mark = self.site.mark
+        tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
         md.preprocessors.register(Lines(md), "verified-lines", 24)
         # After code spans (190), before TeX would see a $ and backslashes escape.
         inline = Directive(DIRECTIVE, md, self.site)
         md.inlinePatterns.register(inline, "verified-directive", 189.95)
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
-        formulas = TexTreeprocessor(md, tex)
+        formulas = TexTreeprocessor(md, tex, self.site.mark)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         terms = Terms(md, self.site, self.getConfig("everyday"))
         md.treeprocessors.register(terms, "verified-terms", 5)
@@ -194,16 +193,6 @@ def directive(site: Site, kind: str, text: str) -> str:
     if text != "summary":
         raise ValueError("it is written {verified: summary}")
     return badges.summary(site.statuses())
-
-
-class MarkedTex(Tex):
-    """KaTeX whose formulas are known as such to the check."""
-
-    mark = ""
-
-    def render(self, formula: str, display: bool = False) -> str:
-        """See `Tex`."""
-        return marked(super().render(formula, display), self.mark, "tex", formula)
 
 
 class End(Postprocessor):

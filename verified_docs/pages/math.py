@@ -14,6 +14,7 @@ from py_mini_racer import MiniRacer
 
 from verified_docs.pages.engine import started
 from verified_docs.pages.errors import PageError
+from verified_docs.pages.made import marked
 
 RENDER = """
 const shown = (formula, displayMode, macros) => katex.renderToString(formula, {
@@ -90,9 +91,10 @@ def _known(katex: Path, macros: str) -> dict[tuple[str, bool], str]:
 class TexTreeprocessor(Treeprocessor):
     """Replaces what pymdownx.arithmatex (generic) found by rendered formulas."""
 
-    def __init__(self, md: Markdown, tex: Tex) -> None:
+    def __init__(self, md: Markdown, tex: Tex, mark: str) -> None:
         super().__init__(md)
         self.tex = tex
+        self.mark = mark
 
     def run(self, root: Element) -> None:
         """Render every formula. Raises TexError, also for one inside a heading."""
@@ -111,7 +113,7 @@ class TexTreeprocessor(Treeprocessor):
     def _replace(self, element: Element) -> None:
         display = element.tag == "div"
         formula = _source(element)
-        html = self.tex.render(formula, display)
+        html = marked(self.tex.render(formula, display), self.mark, "tex", formula)
         tail = element.tail
         element.clear()
         # Not <span>: the search plugin would end the exclusion at the first </span>.

@@ -321,25 +321,19 @@ def absent(title: str) -> str:
 
 def _table(found: Grid, corner: str, forms: Mapping[Any, str], title: str) -> str:
     caption = f"<caption>{escape(title)}</caption>" if title else ""
-    head = "".join(f'<th scope="col">{number(c)}</th>' for c in found.columns)
-    body = ""
-    for row in found.rows:
-        shown = "".join(_cell(found, (row, c), forms[c]) for c in found.columns)
-        body += (
-            f'<tr><th scope="row"><code>{breakable(found.label(row))}</code></th>'
-            f"{shown}</tr>"
+    rows = (
+        (
+            f"<code>{breakable(found.label(row))}</code>",
+            figures.cells(_cell(found, (row, c), forms[c]) for c in found.columns),
         )
-    return (
-        f'<div class="scroll"><table class="facts">{caption}<thead><tr>'
-        f'<th scope="col">{escape(corner)}</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        for row in found.rows
     )
+    return figures.facts([escape(corner), *map(number, found.columns)], rows, caption)
 
 
 def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
-    if key not in found.values:
-        return "<td>not measured</td>"
-    return f"<td>{escape(render(found.values[key], form))}</td>"
+    there = key in found.values
+    return escape(render(found.values[key], form)) if there else "not measured"
 
 
 def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
