@@ -8,7 +8,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -28,7 +27,6 @@ from benchmarks.part import Kernel, Part, Wrong, near, published
 from benchmarks.parts import attention
 from benchmarks.parts.attention import timeline, varlen
 from benchmarks.parts.backward import profile as behind
-from benchmarks.parts.companions import recipes
 from benchmarks.parts.hopper import profile
 from benchmarks.parts.hopper import timeline as clocked
 from benchmarks.run import Run
@@ -302,7 +300,6 @@ SMALL = {
     "longest": 40,
     "window": 16,
 }
-GPU_ONLY = {"flex_attention"}  # its backward pass
 OTHERWISE = 48  # what other numbers are at most, whatever a new list calls them
 OWN_SMALL = {
     "attention/timeline": {"seq": 128},  # it takes whole tiles
@@ -403,6 +400,8 @@ def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(peers, "sdpa_kernel", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    # A CPU has no kernels for the backward pass, but what they are made from.
+    monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
     peers.compiled_flex.cache_clear()
 
 
@@ -493,21 +492,23 @@ def test_every_list_can_be_measured(name, path, monkeypatch):
             with pytest.raises(Wrong):
                 part.check(kernel, inputs, wrong)
 
-    shapes = small_shapes(part)
-    shapes = shapes[:: max(1, len(shapes) - 1)]  # the first and the last
+    shapes, asked = [], set()
+    for shape in (every := small_shapes(part)):
+        # The last one, and those at which another kernel runs, as at the first.
+        if shape is every[-1] or not asked.issuperset(part.kernels(shape)):
+            shapes.append(shape)
+            asked.update(part.kernels(shape))
     with torch.no_grad():
         run = Run(path, FACTS, {})
         assert run.fill(replace(part, shapes=shapes, check=check)), run.failures
+    assert not run.refusals
     record = written(path)
-    refused = {each["kernel"] for each in record["refusals"]}
-    assert refused <= GPU_ONLY
     entries = record[own]
-    asked = {kernel for shape in shapes for kernel in part.kernels(shape)}
-    assert {each["kernel"] for each in entries} == asked - refused
+    assert {each["kernel"] for each in entries} == asked
     assert all(entry.keys() >= vars(shapes[0]).keys() for entry in entries)
     rates = {"matmul": "fraction_of_matmul", "copy": "fraction_of_copy"}
     wanted = {rates[part.ceiling]} if part.ceiling else set()
-    wanted |= {key for key, kernel in part.against.items() if kernel not in refused}
+    wanted |= part.against.keys()
     assert all(wanted <= entry.keys() for entry in entries)
     if name.endswith("/profile"):
         launches = 2 if name == "backward/profile" else 1
@@ -517,21 +518,6 @@ def test_every_list_can_be_measured(name, path, monkeypatch):
     assert records.load_benchmark(path).stale(ROOT) == []
     timed = {f"snippets/{part.own[name].of}" for name in asked & part.own.keys()}
     assert record["manifest"].keys() >= timed
-
-
-@pytest.mark.usefixtures("small")
-def test_flex_attention_computes_every_recipe(path, monkeypatch):
-    # A CPU has no kernels for its backward pass, but what they are made from.
-    monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
-    eager = partial(torch.compile, backend="aot_eager")
-    monkeypatch.setattr(torch, "compile", eager)
-    part, path = parts.load("companions/recipes"), path.with_name("companions.json")
-    shapes = small_shapes(part)
-    assert [shape.recipe for shape in shapes] == [*recipes.FILES]
-    with torch.no_grad():
-        run = Run(path, FACTS, {})
-        assert run.fill(replace(part, shapes=shapes)), run.failures
-    assert not run.refusals
 
 
 @pytest.mark.parametrize("name", parts.names())
