@@ -27,7 +27,7 @@ from benchmarks.part import Kernel, Part, Wrong, near, published
 from benchmarks.parts import attention
 from benchmarks.parts.attention import timeline, varlen
 from benchmarks.parts.backward import profile as behind
-from benchmarks.parts.hopper import profile
+from benchmarks.parts.hopper import cpu_time, profile
 from benchmarks.parts.hopper import timeline as clocked
 from benchmarks.run import Run
 from snippets.softmax import persistent
@@ -341,6 +341,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
     monkeypatch.setattr(Autotuner, "_bench", lambda *_, **__: 1.0)
     monkeypatch.setattr(timing, "ROUND", 100000)
+    monkeypatch.setattr(cpu_time, "RUNS", 1)
     # What is measured: of this kind, and not how long it takes.
     monkeypatch.setattr(timing, "do_bench", lambda *_, **__: 1.0)
     monkeypatch.setattr(timing, "graph", lambda calls: calls[0])
