@@ -134,10 +134,7 @@ class Repository:
 
     def entry(self, name: str, **changes: Any) -> Entry:
         """A fresh entry, but for the changes."""
-        files = {
-            "sha256": layout.snippet_file(name),
-            "test_sha256": layout.test_file(name),
-        }
+        snippet, test = layout.snippet_file(name), layout.test_file(name)
         fresh = Entry(
             run="a run",
             state="passed",
@@ -149,7 +146,7 @@ class Repository:
             output="cuda: <1e-7>\n",
             manifest={
                 file: changes.pop(key, records.sha256(self.root / file))
-                for key, file in files.items()
+                for key, file in (("sha256", snippet), ("test_sha256", test))
             },
         )
         return replace(fresh, **changes)

@@ -8,6 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -380,18 +381,15 @@ def flash_attn_varlen_func(*qkv, causal):
 @pytest.fixture
 def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Peers that a CPU lacks, in PyTorch's own arithmetic."""
+    softmax = Shape(apply=partial(torch.softmax, dim=-1))
+    layer_norm = Shape(apply=lambda x, *more: F.layer_norm(x, x.shape[1:], *more))
+    rms_norm = Shape(apply=lambda x, *more: F.rms_norm(x, x.shape[1:], *more[:2]))
     interfaces = {
         "fa3_fwd_interface flash_attn_func": flash_attn_func,
         "fa3_fwd_interface flash_attn_varlen_func": flash_attn_varlen_func,
-        "liger_kernel.ops.softmax LigerSoftmaxFunction": Shape(
-            apply=lambda x: torch.softmax(x, dim=-1)
-        ),
-        "liger_kernel.ops.layer_norm LigerLayerNormFunction": Shape(
-            apply=lambda x, w, b, eps: F.layer_norm(x, x.shape[1:], w, b, eps)
-        ),
-        "liger_kernel.ops.rms_norm LigerRMSNormFunction": Shape(
-            apply=lambda x, w, eps, *_: F.rms_norm(x, x.shape[1:], w, eps)
-        ),
+        "liger_kernel.ops.softmax LigerSoftmaxFunction": softmax,
+        "liger_kernel.ops.layer_norm LigerLayerNormFunction": layer_norm,
+        "liger_kernel.ops.rms_norm LigerRMSNormFunction": rms_norm,
     }
     modules: dict[str, Any] = defaultdict(Shape)
     for place, content in interfaces.items():
@@ -460,11 +458,9 @@ def test_the_launches_of_a_call_are_counted_together() -> None:
         row = {profile.COUNTED[key]: value for key, value in told.items()}
         return row | {"Kernel Name": name}
 
-    calls = [
-        [launch("small", 10, 0), launch("dq_kernel", 3000, 80, 4)],
-        [launch("c", 500, 50)],
-    ]
-    rows = [row for call in calls for row in (launch("next_call", 1, 0), *call)]
+    start, only = launch("next_call", 1, 0), launch("c", 500, 50)
+    small, dq = launch("small", 10, 0), launch("dq_kernel", 3000, 80, 4)
+    rows = [start, small, dq, start, only]
     first, second = (behind.together(call) for call in behind.by_call(rows))
     assert (first["cycles"], first["instructions"]) == (3010, 5)
     share = 3000 * 0.8 / 3010
@@ -552,9 +548,8 @@ def test_the_programs_of_a_multiprocessor() -> None:
         programs = found["programs"]
         assert [(each["head"], each["block"]) for each in programs] == expected
         assert programs[0]["begin_seconds"] == 0
-        assert all(
-            0 < each["end_seconds"] - each["begin_seconds"] < 1e-6 for each in programs
-        )
+        times = [each["end_seconds"] - each["begin_seconds"] for each in programs]
+        assert all(0 < each < 1e-6 for each in times)
         assert programs[-1]["end_seconds"] < found["span_seconds"] < 1e-6
 
 
@@ -573,9 +568,8 @@ def stamps_of(groups: Iterable[str], beside: int) -> torch.Tensor:
     """
     names = list(groups)
     stamps = torch.full((12, len(names), 16, 8), -1)
-    for program, group, tile in itertools.product(
-        range(12), range(len(names)), range(16)
-    ):
+    each = range(12), range(len(names)), range(16)
+    for program, group, tile in itertools.product(*each):
         launched, place = divmod(program // 2, beside)
         begin = 18000 * launched + 300 * place + 1000 * tile
         told = torch.tensor(TURN[names[group]]) + begin
@@ -751,11 +745,8 @@ def test_kernels_take_turns_in_another_order_each_round(monkeypatch):
 
 def test_ceilings_are_medians_of_the_best_with_their_spread():
     seen = run.Ceilings()
-    seen.speeds = {
-        "copy": [3.0, 1.0, 2.0],
-        "small": [9.0, 1.0, 1.0],
-        "big": [5.0, 4.0, 6.0],
-    }
+    small, big = [9.0, 1.0, 1.0], [5.0, 4.0, 6.0]
+    seen.speeds = {"copy": [3.0, 1.0, 2.0], "small": small, "big": big}
     seen.states = {"sm_clock": [1980.0, 1755.0], "temperature": [41.0]}
     assert seen.facts() == {
         "copy": 2.0,
@@ -765,10 +756,8 @@ def test_ceilings_are_medians_of_the_best_with_their_spread():
         "lowest": {"copy": 1.0, "matmul": 4.0},
         "highest": {"copy": 3.0, "matmul": 6.0},
     }
-    assert seen.state() == {
-        "sm_clock": "1755 to 1980 MHz",
-        "temperature": "41 to 41 °C",
-    }
+    state = {"sm_clock": "1755 to 1980 MHz", "temperature": "41 to 41 °C"}
+    assert seen.state() == state
 
 
 def test_launches_that_are_alike_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -790,10 +779,8 @@ def test_launches_that_are_alike_are_counted(monkeypatch: pytest.MonkeyPatch) ->
         for block in (64, 64, 128, 64):
             Kernel().run(1, BLOCK_M=block, num_warps=4)
         Kernel().run(1, BLOCK_M=64, warmup=True)
-    assert [(e["constants"], e["times"]) for e in found] == [
-        ({"BLOCK_M": 64}, 3),
-        ({"BLOCK_M": 128}, 1),
-    ]
+    counts = [(each["constants"]["BLOCK_M"], each["times"]) for each in found]
+    assert counts == [(64, 3), (128, 1)]
     assert found[0] == {
         "name": "kernel",
         "registers": 40,

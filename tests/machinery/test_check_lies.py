@@ -6,7 +6,7 @@ with lies are built and checked at once.
 
 import pytest
 
-from tests.machinery.small_site import BENCHMARK, SmallSite
+from tests.machinery.small_site import BENCHMARK, PAGE, SmallSite
 from verified_docs import check
 from verified_docs.check import files
 
@@ -214,7 +214,7 @@ def test_a_lie_in_the_built_site(again, name, old, new):
     site.edit(name, old, new)
     (found,) = compared(again)
     site.write({name: before})
-    assert found.path == name.replace(BUILT, "docs/part/page.md")
+    assert found.path == name.replace(BUILT, PAGE)
     assert "the built site is not of its sources" in found.reason
     assert new[:9] in found.reason
 
@@ -225,14 +225,11 @@ def test_files_that_come_from_nowhere_or_are_gone(again):
     site.write(dict.fromkeys({f"site/{name}" for name in names}, "x = 1"))
     found = compared(again)
     assert {f.path for f in found} == {f"site/{name}" for name in names}
-    assert {f.reason for f in found} == {
-        "it is of neither docs nor the theme nor the build"
-    }
+    reason = "it is of neither docs nor the theme nor the build"
+    assert {f.reason for f in found} == {reason}
     (site.root / BUILT).unlink()
-    lost = check.Finding(
-        "docs/part/page.md", 1, "the built site lacks it; run `make site`"
-    )
-    assert lost in compared(again)
+    reason = "the built site lacks it; run `make site`"
+    assert check.Finding(PAGE, 1, reason) in compared(again)
 
 
 SOUND = """\

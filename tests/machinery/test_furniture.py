@@ -97,9 +97,7 @@ def test_what_is_folded_takes_no_time(built):
 
 
 def test_the_first_place_of_a_term_is_a_link(built):
-    html = built(
-        "# B\n\nSome *warps*, a warp group; a warp and\ntensor\ncores.\n\nMMA."
-    )
+    html = built("# B\n\nThe *warps*, a warp group; a warp and\ntensor\ncores.\n\nMMA.")
     link = '<a class="term" href="../reference/glossary.md#'
     assert f'<em>{link}warp">warps</a></em>, a {link}warp-group">warp group</a>' in html
     assert "; a warp and" in html

@@ -149,10 +149,8 @@ def test_a_notebook_to_download_runs_without_a_gpu(path, tmp_path, monkeypatch):
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     shutil.copy(path, tmp_path)
     notebook.run(tmp_path / path.name, ROOT)
-    there, again = (
-        json.loads(each.read_text(encoding="utf-8"))
-        for each in (path, tmp_path / path.name)
-    )
+    files = path, tmp_path / path.name
+    there, again = (json.loads(each.read_text("utf-8")) for each in files)
     assert there["metadata"]["run"]["sha256"] == notebook.digest(there)
     sources, wanted = ([c["source"] for c in n["cells"]] for n in (there, again))
     assert sources == wanted
