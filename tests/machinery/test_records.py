@@ -121,10 +121,7 @@ WHOLE = [
     (lambda d: d["runs"]["a run"].pop("gpu"), "whose folder is another one"),
     (lambda d: d.update(snippets={"a.py": 1}), "/snippets/a.py is a int"),
 ]
-WHOLE += [
-    (lambda d, c=change: c(d["snippets"][NAME][KEY]), reason)
-    for change, reason in ENTRIES
-]
+WHOLE += [(lambda d, c=c: c(d["snippets"][NAME][KEY]), why) for c, why in ENTRIES]
 
 
 @pytest.mark.parametrize(("change", "reason"), WHOLE)

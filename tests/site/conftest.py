@@ -66,9 +66,8 @@ def tab(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-visited, used = (
-    pytest.fixture(tab, scope="session", name=n) for n in ("visited", "used")
-)
+visited = pytest.fixture(tab, scope="session", name="visited")
+used = pytest.fixture(tab, scope="session", name="used")
 
 
 NOT_FOUND = "404.html"

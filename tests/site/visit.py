@@ -63,12 +63,10 @@ class Visit:
         page.evaluate(AXE)
         page.wait_for_load_state("networkidle")
         fetched = [r.sizes() for r in list(self.requests) if counts(r.url)]
-        self.weight = sum(
-            size["responseBodySize"] + size["responseHeadersSize"] for size in fetched
-        )
-        page.evaluate(
-            "document.querySelectorAll('details').forEach(d => { d.open = true })"
-        )
+        parts = "responseBodySize", "responseHeadersSize"
+        self.weight = sum(size[part] for size in fetched for part in parts)
+        unfold = "document.querySelectorAll('details').forEach(d => { d.open = true })"
+        page.evaluate(unfold)
 
     def close(self) -> None:
         """Leave the tab as if nobody had been there."""

@@ -121,15 +121,10 @@ class Site:
             for suffix in ("md", "ipynb")
             for path in sorted(self.docs.rglob(f"*.{suffix}"))
         }
-        self.pages = [
-            Page(
-                path,
-                f"site/{path.relative_to(made)}",
-                self.sources.get(path),
-                parse(read(path)),
-            )
-            for path in sorted(made.rglob("*.html"))
-        ]
+        self.pages = []
+        for path in sorted(made.rglob("*.html")):
+            name, source = f"site/{path.relative_to(made)}", self.sources.get(path)
+            self.pages.append(Page(path, name, source, parse(read(path))))
 
     def target(self, path: Path) -> Path:
         """The HTML file that MkDocs makes of a page of `docs`."""

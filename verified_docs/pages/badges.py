@@ -42,9 +42,8 @@ def label(status: Status) -> str:
             "unverified": "its failure is not yet tested",
         }
         return f"Wrong on purpose: {known[status.state]}"
-    others = "; ".join(
-        f"{run.state} on {short(run.gpu)}" for run in status.runs if not run.fresh
-    )
+    rest = (run for run in status.runs if not run.fresh)
+    others = "; ".join(f"{run.state} on {short(run.gpu)}" for run in rest)
     if status.fresh:
         return f"GPU-verified on {fresh}{'; ' if others else ''}{others}"
     return {
@@ -145,10 +144,8 @@ def _errors(entry: Entry) -> str:
 def _skipped(entry: Entry) -> str:
     """Why cases were skipped, and how many; empty if none were."""
     counts = Counter(entry.skipped.values())
-    return _list(
-        "Not tried there:",
-        [f"{why} ({n} case{'s' * (n > 1)})" for why, n in counts.items()],
-    )
+    told = [f"{why} ({n} case{'s' * (n > 1)})" for why, n in counts.items()]
+    return _list("Not tried there:", told)
 
 
 def _list(title: str, items: list[str]) -> str:
@@ -184,11 +181,8 @@ def proof(statuses: list[Status], verdicts: Iterable[Mapping[str, Any]]) -> str:
     """
     runs = [run for status in statuses for run in status.fresh]
     verified = sum(bool(status.fresh) for status in statuses)
-    caught = sum(
-        len(each["caught"])
-        for record in verdicts
-        for each in record["snippets"].values()
-    )
+    judged = (each for record in verdicts for each in record["snippets"].values())
+    caught = sum(len(each["caught"]) for each in judged)
     gpus = _gpus(runs)
     facts = [
         (f"{verified} of {len(statuses)}", "files passed on a GPU as they are now"),

@@ -101,16 +101,14 @@ def output(site: Site, body: str, options: Mapping[str, str]) -> str:
     local = site.evidence.status(options["from"]).interpreter
     if local and local.fresh and not (run and run.fresh):
         run = local
+    what = f"Output of <code>{name}</code>"
     if run is None:
-        return (
-            f'<p class="no-record">Output of <code>{name}</code>: not yet recorded</p>'
-        )
+        return f'<p class="no-record">{what}: not yet recorded</p>'
     where = run.gpu or badges.INTERPRETER
     stale = "" if run.fresh else " (stale: the file has changed since)"
     text = run.entry.output.rstrip("\n") + "\n"
     made = f'data-output="{name}" data-record="{escape(run.folder)}"'
-    facts = f"Output of <code>{name}</code> on {escape(where)}{stale}"
-    return _printed(made, facts, text)
+    return _printed(made, f"{what} on {escape(where)}{stale}", text)
 
 
 def _printed(made: str, facts: str, text: str) -> str:
@@ -183,9 +181,8 @@ def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A form that hashes a snippet in the browser and compares it with the records."""
-    choices = "".join(
-        f"<option>{escape(name)}</option>" for name in layout.names(site.evidence.root)
-    )
+    names = layout.names(site.evidence.root)
+    choices = "".join(f"<option>{escape(name)}</option>" for name in names)
     return (
         f'<form class="confirm" data-records="{" ".join(site.evidence.verification)}" '
         'data-search-exclude><label for="confirm-snippet">File</label> '

@@ -63,9 +63,8 @@ def scientific(value: float) -> str:
     if not value:
         return "0"
     mantissa, exponent = f"{value:.1e}".split("e")
-    return (
-        f"{mantissa}\u00a0{TIMES}\u00a010{str(int(exponent)).translate(SUPERSCRIPTS)}"
-    )
+    power = str(int(exponent)).translate(SUPERSCRIPTS)
+    return f"{mantissa}\u00a0{TIMES}\u00a010{power}"
 
 
 def size(value: float) -> str:
@@ -131,10 +130,8 @@ def unit(path: str, form: str) -> str:
     if form in fitting:
         return form
     if form or len(fitting) > 1:
-        shown = " or ".join(name for name in fitting if name)
-        raise FigureError(
-            f"{key} is shown as {shown}, not as {form or 'a bare number'}"
-        )
+        shown, wrong = " or ".join(filter(None, fitting)), form or "a bare number"
+        raise FigureError(f"{key} is shown as {shown}, not as {wrong}")
     return fitting[0]
 
 
@@ -326,9 +323,8 @@ def select(
     known = {key for measurement in measurements for key in measurement}
     for key in (*where, *keys):
         if measurements and key not in known:
-            raise Absent(
-                f"no measurement has {key!r}; they have: {', '.join(sorted(known))}"
-            )
+            they = ", ".join(sorted(known))
+            raise Absent(f"no measurement has {key!r}; they have: {they}")
     found = [
         measurement
         for measurement in measurements
@@ -336,9 +332,8 @@ def select(
         and all(measurement.get(key) is not None for key in keys)
     ]
     if not found:
-        if (kernel := where.get("kernel")) and not known_kernel(
-            evidence, measurements, str(kernel)
-        ):
+        kernel = str(where.get("kernel") or "")
+        if kernel and not known_kernel(evidence, measurements, kernel):
             raise NotYet
         wanted = " ".join(f"{key}={value}" for key, value in where.items())
         raise Absent(f"{name} has no measurement with {wanted or keys}")

@@ -36,9 +36,7 @@ const render = (formulas, macros) =>
   JSON.stringify(formulas.map((formula) => attempt(...formula, macros)));
 """
 # How far a part of a formula reaches above and below its line, in its own ems.
-STRUT = re.compile(
-    r'class="katex-strut" style="height:([\d.]+)em;(?:vertical-align:-([\d.]+))?'
-)
+STRUT = re.compile(r'-strut" style="height:([\d.]+)em;(?:vertical-align:-([\d.]+))?')
 LINE = 1.2  # ems, of KaTeX's stylesheet
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
@@ -101,10 +99,8 @@ class TexTreeprocessor(Treeprocessor):
         for heading in root.iter():
             formula = next(filter(_is_math, heading.iter()), None)
             if heading.tag in HEADINGS and formula is not None:
-                text = "".join(heading.itertext()).strip()
-                raise TexError(
-                    f"TeX in the heading {text!r}: a table of contents cannot show it"
-                )
+                what = f"TeX in the heading {''.join(heading.itertext()).strip()!r}"
+                raise TexError(f"{what}: a table of contents cannot show it")
         found = list(filter(_is_math, root.iter()))
         self.tex.prepare((_source(each), each.tag == "div") for each in found)
         for element in found:

@@ -51,10 +51,8 @@ class Style:
         """Raises ValueError where a kernel's colour or marker is none."""
         for name, (colour, marker) in self.kernels.items():
             if colour not in range(1, COLOURS + 1) or marker not in MARKERS:
-                known = ", ".join(MARKERS)
-                raise ValueError(
-                    f"plots: {name}: a colour from 1 to {COLOURS} and one of {known}"
-                )
+                wanted = f"a colour from 1 to {COLOURS} and one of {', '.join(MARKERS)}"
+                raise ValueError(f"plots: {name}: {wanted}")
 
     def words(self, key: str) -> str:
         """What a key of a record is called on an axis. Raises FigureError."""
@@ -74,9 +72,8 @@ class Style:
 
         The lines of libraries are dashed. Raises FigureError.
         """
-        values = {
-            c: found.values[row, c] for c in found.columns if (row, c) in found.values
-        }
+        there = (c for c in found.columns if (row, c) in found.values)
+        values = {c: found.values[row, c] for c in there}
         if series != "kernel":
             n = found.rows.index(row)
             marker = list(MARKERS.values())[n]
@@ -149,10 +146,8 @@ def grid(
         if key[0] not in rows:
             continue
         if key in values:
-            raise FigureError(
-                f"several measurements for {row}={key[0]}, {column}={key[1]}: "
-                "say more in where"
-            )
+            several = f"several measurements for {row}={key[0]}, {column}={key[1]}"
+            raise FigureError(f"{several}: say more in where")
         values[key] = item[value]
     if not values:
         raise NotYet
