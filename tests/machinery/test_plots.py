@@ -54,10 +54,7 @@ STYLE = plots.Style(
     },
     spans={"products": ("S & T", "t-s"), "waits": ("waits", "plot-idle")},
 )
-KERNELS = {
-    ONLINE: {128: 0.5, 1024: 0.75, 1048576: 1.0},
-    TORCH: {128: 0.25, 1024: 0.5},
-}
+KERNELS = {ONLINE: {128: 0.5, 1024: 0.75, 1048576: 1.0}, TORCH: {128: 0.25, 1024: 0.5}}
 MEASUREMENTS = [
     {"kernel": kernel, "dtype": dtype, "cols": cols, "fraction_of_copy": fraction}
     for kernel, row in KERNELS.items()

@@ -29,6 +29,7 @@ from verified_docs.pages.terms import Terms
 from verified_docs.pages.tree import Headers
 
 DIRECTIVE = r"\{(measured|stated|verified):([^{}\n]*)\}"
+Options = dict[str, str]
 PIPE = "\ue000"  # Private use: it keeps a directive's | from ending a table cell.
 # attr_list wants the name of a step's line of code below the step, not at its end.
 STEP = re.compile(r'^(\s*)(.*\S)\s*(\{:\s*data-line="[^"]*"\s*\})\s*$')
@@ -111,34 +112,22 @@ def tensors(table: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     return macros, identifiers
 
 
-def keep_options(
-    language: str,
-    inputs: dict[str, str],
-    options: dict[str, str],
-    attrs: dict[str, str],
-    md: Markdown,
-) -> bool:
+def keep_options(language: str, inputs: Options, options: Options, *_: Any) -> bool:
     """A validator for superfences that leaves judgement to the formatter."""
     options.update(inputs)
     return True
 
 
 def render_fence(
-    site: Site,
-    src: str,
-    language: str,
-    name: str,
-    options: dict[str, str],
-    md: Markdown,
-    **_: Any,
+    site: Site, src: str, language: str, _: str, given: Options, md: Markdown, **__: Any
 ) -> str:
     """A formatter for superfences. Raises PageError."""
     site.base = base(md)
     try:
-        html = blocks.render(site, language or "", src, options)
-        return marked(html, site.mark, language, src, dict(options))
+        html = blocks.render(site, language or "", src, given)
+        return marked(html, site.mark, language, src, dict(given))
     except Exception as error:
-        head = " ".join([language or "", *map(str, options.values())])
+        head = " ".join([language or "", *map(str, given.values())])
         raise PageError(f"```{head}, {src.strip()[:60]!r}: {error}") from error
 
 
