@@ -112,6 +112,12 @@ class Repository:
             data = content if isinstance(content, bytes) else content.encode()
             path.write_bytes(data)
 
+    def script(self, name: str, text: str) -> str:
+        """Write a program of the shell; its path."""
+        self.write({name: f"#!/bin/sh\n{text}\n"})
+        (self.root / name).chmod(0o755)
+        return str(self.root / name)
+
     def read(self, name: str) -> str:
         """The text of a file."""
         return (self.root / name).read_text("utf-8")

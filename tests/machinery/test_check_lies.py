@@ -176,15 +176,8 @@ BUILT = "site/part/page/index.html"
 # Edits of the built site: file, old text, new text.
 EDITS = [
     (BUILT, "quoted", "marked"),
-    (BUILT, "</code></pre>", "</code></pre><pre>x = 1</pre>"),
-    (BUILT, "is 4", "is 5"),
-    (BUILT, "badge-verified", "badge-wrong"),
     (BUILT, "µs</data>", "9</data>"),
-    (BUILT, "<mn>2</mn>", "<mn>3</mn>"),
-    (BUILT, "</header>", "<p>It never fails</p></header>"),
-    (BUILT, "A page with one of everything", "It never fails"),
     (BUILT, "script-src 'self'", "script-src 'unsafe-inline'"),
-    (BUILT, "</head>", "<script>x()</script></head>"),
     (BUILT, "data-end", 'data-made="x" data-end'),
     ("site/404.html", "404 - Not found", "It never fails"),
     ("site/search/search_index.json", "It doubles", "x = 1"),

@@ -88,8 +88,7 @@ ONE = "softmax f kernel=softmax/online.py dtype=float32"
 
 
 def test_a_figure_of_a_changed_file_is_stale(repository):
-    path = repository.root / "snippets/softmax/online.py"
-    path.write_bytes(path.read_bytes() + b"\n")
+    repository.snippet("softmax/online.py", ONLINE + "\n")
     for query in (ONE, "error softmax/online.py float32"):
         shown = measured(repository, query)
         assert 'class="measured stale"' in shown
@@ -127,9 +126,7 @@ def test_what_has_not_run_is_not_yet_measured(repository, query):
 
 
 def test_a_new_list_of_a_record_is_not_yet_measured(repository):
-    path = repository.root / "benchmarks/parts/softmax/new.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("PART = None\n", encoding="utf-8")
+    repository.write({"benchmarks/parts/softmax/new.py": "PART = None\n"})
     assert measured(repository, "softmax f part=new") == figures.unmeasured()
 
 

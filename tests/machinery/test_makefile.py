@@ -35,11 +35,6 @@ pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 class Tree(Repository):
     """A repository with all that the targets install, and a mkdocs that is made up."""
 
-    def script(self, name: str, text: str) -> str:
-        self.write({name: f"#!/bin/sh\n{text}\n"})
-        (self.root / name).chmod(0o755)
-        return str(self.root / name)
-
     def make(self, *arguments: str) -> tuple[int, str]:
         path = f"{self.root / 'bin'}:{os.environ['PATH']}"
         run = subprocess.run(

@@ -64,13 +64,13 @@ def accurate(dtype, error, bound):
     "gpu/torch.py": FAKE_TORCH,
     "gpu/torch-2.11.0.dist-info/METADATA": "Name: torch\nVersion: 2.11.0\n",
     "gpu/triton-3.6.0.dist-info/METADATA": "Name: triton\nVersion: 3.6.0\n",
-    "gpu/nvidia-smi": "#!/bin/sh\necho '580.1, 700.00 W, 1980 MHz, [N/A]'\n",
+}
+SCRIPTS = {
+    "gpu/nvidia-smi": "echo '580.1, 700.00 W, 1980 MHz, [N/A]'",
     # It takes three options and their values, and has found an error in b.
-    "gpu/compute-sanitizer": """#!/bin/sh
-shift 4
+    "gpu/compute-sanitizer": """shift 4
 [ "$PYTORCH_NO_CUDA_MEMORY_CACHING" = 1 ] || exit 1
-"$@" && case "$*" in *test_b.py*) exit 9;; esac
-""",
+"$@" && case "$*" in *test_b.py*) exit 9;; esac""",
 }
 SNIPPET = """VALUE = 1
 # --8<-- [start:demo]
@@ -109,8 +109,8 @@ class Tree(Repository):
         super().__init__(pytester.path, "part")
         self.pytester = pytester
         self.write({"pytest.ini": (ROOT / "pytest.ini").read_text(), **FILES})
-        for program in ("nvidia-smi", "compute-sanitizer"):
-            (self.root / "gpu" / program).chmod(0o755)
+        for name, text in SCRIPTS.items():
+            self.script(name, text)
         self.add("a")
         self.add("b")
 

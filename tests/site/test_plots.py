@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, Page
 
-from tests.site.visit import PHONE, alive
+from tests.site.visit import PHONE, go
 
 PAGE = "attention/choosing/"
 
@@ -19,8 +19,7 @@ SHIFTS = """start => new Promise(done => {
 @pytest.fixture
 def plot(page: Page, address: str) -> Locator:
     """The first plot of a page, in a window as wide as a desk has."""
-    page.goto(address + PAGE)
-    alive(page)
+    go(page, address + PAGE)
     plot = page.locator("figure.plot").first
     plot.scroll_into_view_if_needed()
     page.evaluate("document.fonts.ready.then(() => null)")
@@ -77,8 +76,7 @@ def test_a_finger_shows_the_values_of_a_column(page: Page, address: str) -> None
     assert browser
     phone = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
     touched = phone.new_page()
-    touched.goto(address + PAGE)
-    alive(touched)
+    go(touched, address + PAGE)
     plot = touched.locator("figure.plot").first
     column = plot.locator("svg:visible .plot-column").nth(2)
     column.locator("rect").tap()

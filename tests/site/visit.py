@@ -22,8 +22,9 @@ def counts(url: str) -> bool:
     return bool(address.netloc) and not REPLAY.search(address.path)
 
 
-def alive(page: Page) -> None:
-    """Wait for the script of the page, which names the search."""
+def go(page: Page, url: str) -> None:
+    """Go to a page, and wait for its script, which names the search."""
+    page.goto(url)
     page.wait_for_selector(".md-search[aria-label]", state="attached")
 
 
@@ -56,8 +57,7 @@ class Visit:
         page.context.new_cdp_session(page).send("Network.clearBrowserCache")
         for event, listener in self._listeners.items():
             page.on(event, listener)  # type: ignore[call-overload]
-        page.goto(address + path)
-        alive(page)
+        go(page, address + path)
         page.evaluate("document.fonts.ready.then(() => null)")
         # Not as an element of the page, which the policy would refuse.
         page.evaluate(AXE)
