@@ -172,6 +172,9 @@ def test_the_command_prints_faults_and_fails(site, capsys):
     assert output.out.startswith(f"{PAGE}:1: the built site is not of its sources: ")
     assert output.out.count("\n") == 1
     assert "1 faults, 0 warnings" in output.err
+    site.write({"snippets/part/new.py": "x = (\n"})  # on no page
+    assert main(check) == 1
+    assert "snippets/part/new.py:1: syntax error" in capsys.readouterr().err
     shutil.rmtree(site.root / "site")
     assert main(check) == 1
     assert "site: no built site; run `make site` first" in capsys.readouterr().err
