@@ -38,12 +38,8 @@ from tests.snippets.backward.reduce_add import teach
 from verified_docs.code import snippets
 from verified_docs.evidence import records
 
-FACTS = {
-    "gpu": "NVIDIA H200",
-    "torch": "2",
-    "power limit": "700 W",
-    "date": "2026-11-21",
-}
+FACTS = {"gpu": "NVIDIA H200", "power limit": "700 W"}
+FACTS |= {"torch": "2", "date": "2026-11-21"}
 OWN = "softmax/one_row.py"
 CALLS = timing.Calls
 

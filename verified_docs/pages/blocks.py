@@ -36,10 +36,9 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Code from a snippet: the body is the line --8<-- "softmax/online.py:kernel"."""
     match = layout.INCLUDE.fullmatch(body.strip())
     if not match:
-        raise FenceError(
-            'code comes from snippets: the body is --8<-- "part/name.py:section", '
-            f"not {body.strip()[:60]!r}"
-        )
+        wanted = 'the body is --8<-- "part/name.py:section"'
+        given = repr(body.strip()[:60])
+        raise FenceError(f"code comes from snippets: {wanted}, not {given}")
     snippet, section = site.evidence.resolve(match[1])
     lines = highlight(section.text, LANGUAGE, site.identifiers)
     for name, span in section.marks.items():
@@ -223,10 +222,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "timeline": (lambda s, body, _: timeline.render(s.evidence, s.style, body), ()),
     "measurements": (lambda site, body, _: plots.table(site.evidence, body), ()),
     # Every snippet, with what was and what was not tried on which GPU.
-    "verification": (
-        lambda site, *_: badges.table(site.statuses(), site.base, site.published),
-        (),
-    ),
+    "verification": (lambda s, *_: badges.table(s.statuses(), s.base, s.published), ()),
     "confirm": (confirm, ()),
     # The pages of the navigation that are rungs.
     "ladder": (
