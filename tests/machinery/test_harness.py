@@ -180,17 +180,13 @@ def test_the_bound_is_twice_the_own_error_and_one_rounding():
         close(error=5e-3, own=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "passes", "fails"),
-    [
-        (torch.bfloat16, 2**-8, 2**-6),
-        (torch.float16, 2**-11, 2**-9),
-        (torch.float32, 2**-24, 2**-22),
-        (torch.float64, 2**-51, 2**-48),
-    ],
-    ids=str,
-)
-def test_one_rounding_is_one_of_the_dtype(dtype, passes, fails):
+# Binary digits of an error that passes, and of one that does not.
+ROUNDINGS = dict(zip(FLOATS, [(11, 9), (8, 6), (24, 22), (51, 48)], strict=True))
+
+
+@pytest.mark.parametrize(("dtype", "digits"), ROUNDINGS.items(), ids=str)
+def test_one_rounding_is_one_of_the_dtype(dtype, digits):
+    passes, fails = (2.0**-each for each in digits)
     close(error=passes, dtype=dtype)
     with pytest.raises(AssertionError, match="above the bound"):
         close(error=fails, dtype=dtype)

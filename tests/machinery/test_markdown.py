@@ -68,15 +68,13 @@ def test_a_section_that_cuts_a_function_says_so(repository):
 
 def test_a_notebook_opens_in_colab_where_its_repository_is_known(repository):
     repository.write({"notebooks/one.ipynb": "{}"})
-    links = {}
-    for address in ("", "https://github.com/owner/name"):
-        options = {"root": str(repository.root), "repository": address}
-        extension = makeExtension(**options)
-        page = Markdown(extensions=[extension]).convert("```notebook\none.ipynb\n```")
-        links[address] = re.findall(r'href="([^"]*)"', page)
     here = "/notebooks/one.ipynb"
     there = f"https://colab.research.google.com/github/owner/name/blob/main{here}"
-    assert [*links.values()] == [[here], [here, there]]
+    addresses = {"": [here], "https://github.com/owner/name": [here, there]}
+    for address, links in addresses.items():
+        extension = makeExtension(root=str(repository.root), repository=address)
+        page = Markdown(extensions=[extension]).convert("```notebook\none.ipynb\n```")
+        assert re.findall(r'href="([^"]*)"', page) == links
 
 
 def test_the_same_section_twice_has_no_id_twice(repository):
@@ -197,13 +195,11 @@ def test_no_header_of_a_table_is_empty(repository):
     [
         ("```python\nprint(1)\n```", "code comes from snippets"),
         ('```python\n--8<-- "softmax/online.py:kernel"\nx = 1\n```', "code comes from"),
-        ("```py\nprint(1)\n```", "a fence in 'py' is not published"),
         ("```markdown\n# x\n```", "a fence in 'markdown' is not published"),
         ("```\nprint(1)\n```", "a fence without a language is not published"),
         ("```notebook\nnone.ipynb\n```", "there is no notebooks/none.ipynb"),
         ('```python\n--8<-- "softmax/online.py:kernal"\n```', "no section 'kernal'"),
         ('```python\n--8<-- "softmax/onlin.py"\n```', "did you mean softmax/online.py"),
-        ('```python\n--8<-- "../setup.py"\n```', "there is no such snippet"),
         (INCLUDE.replace("python", 'python title="x"'), "takes no options"),
         ("```diff\n```", 'a diff fence takes from="..." to="..."'),
         ('```diff from="softmax/online.py" to="softmax/online.py"\n```', "do not diff"),
@@ -212,7 +208,6 @@ def test_no_header_of_a_table_is_empty(repository):
         ('```output from="softmax/online.py"\ncuda: 1\n```', "its body is computed"),
         ("```svg\n../secret.svg\n```", "its body is a path below docs/assets"),
         ("```svg\ndiagrams/none.svg\n```", "No such file"),
-        ("```verification\nx\n```", "its body is computed"),
         ("{verified: all}", "it is written {verified: summary}"),
         ("{stated: 4.8 TB/s}", "it is written {stated: figure | source}"),
         ("{measured: softmax}", "names a record and what to take from it"),

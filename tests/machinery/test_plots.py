@@ -87,10 +87,8 @@ def elsewhere(repository: Repository, **quantity: dict[int, float]) -> None:
 def plot(repository: Repository, body: str = PLOT, layout: str = "wide") -> ET.Element:
     """The figure as a tree, with one of its two layouts: it is well-formed."""
     figure = ET.fromstring(plots.plot(repository.evidence(), STYLE, body))
-    (other,) = (
-        svg for svg in figure.findall("svg") if svg.get("class") != f"plot-{layout}"
-    )
-    figure.remove(other)
+    other = {"wide": "narrow", "narrow": "wide"}[layout]
+    figure.remove(figure.find(f"svg[@class='plot-{other}']"))
     return figure
 
 

@@ -408,7 +408,7 @@ def test_a_run_in_which_nothing_ran_is_no_proof(recorded, file, old, new):
     assert recorded.state()[0] == "failed"
 
 
-def test_what_is_declared_what_does_not_count_and_what_is_not_inherited(
+def test_what_is_declared_and_what_neither_counts_nor_is_inherited(
     recorded, monkeypatch
 ):
     monkeypatch.setenv("PYTEST_ADDOPTS", "--collect-only")
