@@ -14,7 +14,7 @@ SNIPPETS = "snippets"
 TESTS = "tests/snippets"
 MUTANTS = "tests/mutants"
 RECORDS = "records"
-INTERPRETER = ".cache/interpreter.json"
+INTERPRETER = "records/interpreter/verification.json"
 VERIFICATION = "verification.json"
 MEMCHECK = "memcheck.json"
 VERDICTS = "mutants.json"
@@ -104,7 +104,8 @@ def around(test: str) -> list[str]:
 
 def verification_files(root: Path) -> list[Path]:
     """The record of what was verified on every GPU."""
-    return sorted((root / RECORDS).glob(f"*/{VERIFICATION}"))
+    found = (root / RECORDS).glob(f"*/{VERIFICATION}")
+    return sorted(path for path in found if path != root / INTERPRETER)
 
 
 def verdict_files(root: Path) -> list[Path]:
@@ -125,8 +126,11 @@ def benchmark_list(record: str, name: str) -> str:
 
 
 def slug(gpu: str) -> str:
-    """The folder of a GPU's records: `NVIDIA H200` -> `nvidia-h200`."""
-    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-")
+    """The folder of a GPU's records: `NVIDIA H200` -> `nvidia-h200`.
+
+    Of no GPU, "", it is that of Triton's interpreter.
+    """
+    return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") or "interpreter"
 
 
 def verification_file(gpu: str, records: str = RECORDS) -> str:

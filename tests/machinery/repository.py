@@ -162,7 +162,7 @@ class Repository:
 
         No GPU, "", is the interpreter.
         """
-        file = layout.verification_file(gpu) if gpu else layout.INTERPRETER
+        file = layout.verification_file(gpu)
         names = {f"{self.part}/{key}.py": each for key, each in entries.items()}
         snippets = {n: {KEY: self.entry(n, **changes)} for n, changes in names.items()}
         facts = {"a run": FACTS | {"gpu": gpu}}

@@ -545,7 +545,7 @@ def test_a_record_that_cannot_be_read_stops_the_run(recorded):
 # Under the interpreter.
 
 
-CACHE = ".cache/interpreter.json"
+LOCAL = "records/interpreter/verification.json"
 
 
 @pytest.fixture
@@ -554,16 +554,16 @@ def interpreted(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> Tree:
     return tree
 
 
-def test_the_interpreter_records_in_the_cache(interpreted):
+def test_the_interpreter_records_what_ran(interpreted):
     interpreted.add("c")
-    interpreted.write({CACHE: "{cut sho", "tests/snippets/part/only_c.py": ""})
+    interpreted.write({"tests/snippets/part/only_c.py": ""})
     interpreted.edit(TEST_C, "shared =", "from . import only_c\nshared =")
     interpreted.pytest("tests").assert_outcomes(passed=36, skipped=3)
-    record = interpreted.record(CACHE)
+    record = interpreted.record(LOCAL)
     ((_, facts),) = record["runs"].items()
     assert "gpu" not in facts
     assert len(record["snippets"]) == 3
-    files = {name: interpreted.seen(name, CACHE)["manifest"] for name in "bc"}
+    files = {name: interpreted.seen(name, LOCAL)["manifest"] for name in "bc"}
     assert "tests/snippets/part/shared.py" in files["b"]
     assert "tests/harness/rule.py" in files["b"]
     assert not any("_c.py" in file or "test_a" in file for file in files["b"])
@@ -571,18 +571,53 @@ def test_the_interpreter_records_in_the_cache(interpreted):
     assert interpreted.state() == ("interpreter", [])
     interpreted.edit("snippets/part/a.py", "a é", "now")
     interpreted.pytest(TEST_A)
-    assert interpreted.seen("a", CACHE)["output"] == "now\n"
+    assert interpreted.seen("a", LOCAL)["output"] == "now\n"
     assert interpreted.state() == ("interpreter", [])
+
+
+def test_a_known_snippet_is_tried_in_one_case_of_each_test(interpreted):
+    whole = interpreted.pytest("tests", "--due").parseoutcomes()
+    assert "deselected" not in whole  # nothing is known yet
+    known = interpreted.record(LOCAL)
+    some = interpreted.pytest("tests", "--due").parseoutcomes()
+    assert some.pop("deselected") == sum(whole.values()) - sum(some.values()) > 0
+    again = interpreted.pytest("tests", "--due", "-p", "xdist", "-n", "2")
+    assert again.parseoutcomes() == some
+    assert interpreted.record(LOCAL) == known
+    interpreted.edit("snippets/part/a.py", "a é", "now")
+    # Of a all cases, which are recorded; of b what it was.
+    few = interpreted.pytest(TEST_B, "--due").parseoutcomes()
+    mixed = interpreted.pytest("tests", "--due").parseoutcomes()
+    assert some["passed"] < mixed["passed"] < whole["passed"]
+    assert mixed["deselected"] == few["deselected"]
+    assert interpreted.seen("a", LOCAL)["output"] == "now\n"
+    assert interpreted.seen("b", LOCAL) == known["snippets"]["part/b.py"][KEY]
+
+
+@pytest.mark.parametrize("change", ['"passed"', "triton 3.6.0"])
+def test_what_failed_or_ran_with_other_versions_is_not_known(interpreted, change):
+    whole = interpreted.pytest("tests").parseoutcomes()
+    was = interpreted.read(LOCAL)
+    other = {'"passed"': '"failed"', "triton 3.6.0": "triton 3.6.1"}[change]
+    interpreted.write({LOCAL: was.replace(change, other)})
+    assert interpreted.pytest("tests", "--due").parseoutcomes() == whole
+
+
+def test_a_record_of_the_interpreter_that_cannot_be_read(interpreted):
+    interpreted.write({LOCAL: "{cut sho"})
+    told = interpreted.pytest("tests").errlines
+    assert any("verification.json: not JSON" in line for line in told)
+    assert interpreted.read(LOCAL) == "{cut sho"
 
 
 def test_what_counts_as_a_failure(interpreted):
     said = plant(interpreted, JUDGED)
     result = interpreted.pytest("tests")
     for name, failed in said.items():
-        entry = interpreted.seen(name, CACHE)
+        entry = interpreted.seen(name, LOCAL)
         assert entry["state"] == "failed"
         assert failed in entry["failed"][0]
-    assert interpreted.seen("b", CACHE)["state"] == "passed"
+    assert interpreted.seen("b", LOCAL)["state"] == "passed"
     # A demo that fails shows its own words.
     words = [f"snippets/part/{name}.py: exit status 1", "ZeroDivisionError: *"]
     result.stdout.fnmatch_lines(words)
@@ -591,11 +626,11 @@ def test_what_counts_as_a_failure(interpreted):
 def test_under_xdist_the_record_is_the_same(interpreted):
     interpreted.edit(TEST_B, "VALUE == 1", "VALUE == 2")
     interpreted.pytest("tests", "-p", "xdist", "-n", "2")
-    shared = interpreted.record(CACHE)["snippets"]
+    shared = interpreted.record(LOCAL)["snippets"]
     assert shared["part/b.py"][KEY]["state"] == "failed"
-    (interpreted.root / CACHE).unlink()
+    (interpreted.root / LOCAL).unlink()
     interpreted.pytest("tests")
-    alone = interpreted.record(CACHE)["snippets"]
+    alone = interpreted.record(LOCAL)["snippets"]
     for entries in (*shared.values(), *alone.values()):
         entries[KEY].pop("run")
         entries[KEY]["failed"].sort()
@@ -614,14 +649,13 @@ def test_under_xdist_the_record_is_the_same(interpreted):
 )
 def test_a_part_of_the_tests_is_not_recorded(interpreted, selection):
     interpreted.pytest(*selection)
-    assert not (interpreted.root / CACHE).exists()
+    assert not (interpreted.root / LOCAL).exists()
 
 
 def test_without_make_gpu_a_gpu_records_nothing(tree):
     tree.write({"tests/snippets/part/test_none.py": "def test(): pass\n"})
     tree.pytest("tests").assert_outcomes(passed=25, skipped=2)
     assert not (tree.root / "records").exists()
-    assert not (tree.root / ".cache").exists()
 
 
 DRAWS = """
@@ -656,7 +690,7 @@ def test_a_demo_that_imports_another_snippet(interpreted):
     interpreted.edit(file, "VALUE", "from snippets.part import a\nVALUE")
     interpreted.edit(file, "'b é'", "a.VALUE")
     interpreted.pytest(TEST_B)
-    entry = interpreted.seen("b", CACHE)
+    entry = interpreted.seen("b", LOCAL)
     # What the other one prints when it is imported, and its own line.
     assert (entry["state"], entry["output"]) == ("passed", "a é\n1\n")
     assert "snippets/part/a.py" in entry["manifest"]

@@ -78,7 +78,7 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
         yield Finding(path, 1, "no GPU has a record of it", Weight.RECORD)
     local = status.interpreter and status.interpreter.fresh
     if not (status.fresh or local or snippet.gpu_only):
-        reason = "unverified: its tests have not run here since it changed"
+        reason = "unverified: its tests have not run since it changed"
         yield Finding(path, 1, reason, Weight.WARNING)
 
 

@@ -108,11 +108,8 @@ class Evidence:
 
     @functools.cached_property
     def interpreter(self) -> Verification:
-        """What was verified on the CPU, on this machine: a cache, so it may be lost."""
-        try:
-            return records.load(self.root / layout.INTERPRETER)
-        except RecordError:
-            return Verification(self.root / layout.INTERPRETER)
+        """What was verified on a CPU."""
+        return records.load(self.root / layout.INTERPRETER)
 
     @functools.cached_property
     def quoted(self) -> str:

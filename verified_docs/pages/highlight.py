@@ -14,7 +14,7 @@ PLAIN = {Token.Text, Token.Text.Whitespace, Token.Name, Token.Keyword.Constant}
 PLAIN |= {Token.Operator, Token.Punctuation}
 # All that differs in what is typed into a shell, whose lexer takes the first digit of
 # torch==2.13.0 for a number.
-TYPED = (Token.Generic, Token.Comment)
+TYPED = {("Generic",), ("Comment",)}
 
 
 def highlight(
@@ -45,7 +45,7 @@ def _tokens(text: str, language: str) -> list[tuple[_TokenType, str]]:
     if language != "console":
         return [(token, value) for _, token, value in found]
     return [
-        (token if any(token in kind for kind in TYPED) else Token.Text, value)
+        (token if token[:1] in TYPED else Token.Text, value)
         for _, token, value in found
     ]
 

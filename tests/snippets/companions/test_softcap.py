@@ -36,9 +36,9 @@ class TestSoftcap(VariantTests):
 
     @pytest.mark.parametrize("cap", [0.25, 1.0, 30.0, 10000.0])
     def test_every_cap(self, cap: float, dtype: torch.dtype, device: str) -> None:
-        # Far above all scores, it changes nothing, and must not cost digits either.
-        # With few values, PyTorch may be right by luck, and the rule be too strict.
-        inputs = self.inputs(19, 37, device, lead=(2, 2), dtype=dtype)
+        # Far above all scores, it changes nothing, and must not cost digits either. Of
+        # head_dim 16, float32 has too few roundings for their largest to be steady.
+        inputs = self.inputs(19, 37, device, head_dim=64, dtype=dtype)
         self.check(*inputs, causal=True, extras={"cap": cap})
 
     def test_scores_of_every_size(self, dtype: torch.dtype, device: str) -> None:
