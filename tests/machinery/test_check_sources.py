@@ -12,7 +12,7 @@ from verified_docs.code import sections, snippets
 
 TWO = "snippets/part/two.py"
 TESTS = "tests/snippets/part"
-UNVERIFIED = "unverified: its tests have not run here since it changed [WARNING]"
+UNVERIFIED = "unverified: its tests have not run since it changed [WARNING]"
 DRAWN = '\n<text>3 ms</text>\n<text>$x^2$</text>\n<text font-family="x">x</text></svg>'
 
 # An edit, [file, old text, new text], and all that the check says of the pages then.

@@ -11,7 +11,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.site.server import AtTheTop, pages, serve
-from tests.site.visit import DESKTOP, Visit
+from tests.site.visit import DESKTOP, PHONE, Visit
 
 
 class ByPage(LoadScopeScheduling):
@@ -93,3 +93,11 @@ def page(used: Page) -> Iterator[Page]:
     used.unroute_all()
     used.emulate_media(media="null")
     used.goto("about:blank")
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    """A tab of a phone, which a finger touches."""
+    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    yield context.new_page()
+    context.close()
