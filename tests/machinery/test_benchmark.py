@@ -38,8 +38,7 @@ from tests.snippets.backward.reduce_add import teach
 from verified_docs.code import snippets
 from verified_docs.evidence import records
 
-FACTS = {"gpu": "NVIDIA H200", "power limit": "700 W"}
-FACTS |= {"torch": "2", "date": "2026-11-21"}
+FACTS = {"gpu": "NVIDIA H200", "torch": "2", "power limit": "1 W", "date": "2026-11-21"}
 OWN = "softmax/one_row.py"
 CALLS = timing.Calls
 
@@ -259,8 +258,11 @@ def test_the_command_line(path, monkeypatch, capsys):
     monkeypatch.setattr(command.machine, "gpu_name", lambda: "NVIDIA H200")
     monkeypatch.setattr(command.machine, "facts", lambda root: FACTS)
     compiled: dict[str, int] = {}
-    shapes = lambda lists: {each.name: len(each.shapes) for each in lists}  # noqa: E731
-    monkeypatch.setattr(command, "compile_all", lambda x: compiled.update(shapes(x)))
+
+    def compile_all(lists: list[Part]) -> None:
+        compiled.update({each.name: len(each.shapes) for each in lists})
+
+    monkeypatch.setattr(command, "compile_all", compile_all)
     monkeypatch.setattr(timing, "tune_briefly", lambda: None)
     monkeypatch.setattr(parts, "load", lambda name: part(name.partition("/")[2]))
     monkeypatch.setattr(parts, "names", lambda: ["one/a", "softmax/b", "softmax/c"])

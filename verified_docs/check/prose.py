@@ -88,7 +88,7 @@ def spoken(tex: str) -> str:
 
 def typed(text: str) -> str:
     """The reason why a figure is refused."""
-    ways = "quote a record with {measured: ...} or name its source with {stated: ...}"
+    ways = "quote a record with {measured: ...} or name its source: {stated: ... | ...}"
     return f"typed-in measurement {short(text)}: {ways}"
 
 
