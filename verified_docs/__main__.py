@@ -39,27 +39,17 @@ def parser() -> argparse.ArgumentParser:
     whole.add_argument("--root", type=Path, default=Path(), help="the repository")
     commands = whole.add_subparsers(dest="command", required=True)
     check = commands.add_parser("check", help="compare the built site with its sources")
-    check.add_argument(
-        "--require",
-        choices=["gpu"],
-        help="gpu: refuse what has no fresh record of a GPU, as publishing does",
-    )
+    what = "gpu: refuse what has no fresh record of a GPU, as publishing does"
+    check.add_argument("--require", choices=["gpu"], help=what)
     commands.add_parser("status", help="a table: snippet, pages, interpreter, records")
     pages = commands.add_parser("pages", help="the pages of a snippet, for pytest -k")
     pages.add_argument("snippet", help="such as softmax/online.py")
-    tested = commands.add_parser(
-        "gpu", help="run the snippets' tests on this machine's GPU and record them"
-    )
-    tested.add_argument("parts", nargs="*", help="such as softmax or softmax/online")
-    tested.add_argument(
-        "--all", action="store_true", help="run all of them, not only what is stale"
-    )
-    tested.add_argument(
-        "--memcheck", action="store_true", help="a few cases, under compute-sanitizer"
-    )
-    tested.add_argument(
-        "--records", default=layout.RECORDS, help="the folder to write into"
-    )
+    what = "run the snippets' tests on this machine's GPU and record them"
+    add = commands.add_parser("gpu", help=what).add_argument
+    add("parts", nargs="*", help="such as softmax or softmax/online")
+    add("--all", action="store_true", help="run all of them, not only what is stale")
+    add("--memcheck", action="store_true", help="a few cases, under compute-sanitizer")
+    add("--records", default=layout.RECORDS, help="the folder to write into")
     return whole
 
 

@@ -86,9 +86,8 @@ def lay_out(root: Path, rung: str, origin: str) -> list[str]:
     )
     if there := [file for file in texts if (root / file).exists()]:
         raise NewError(f"{there[0]} is there already")
-    texts["mkdocs.yml"] = with_page(
-        (root / "mkdocs.yml").read_text(), part, title, page
-    )
+    config = (root / "mkdocs.yml").read_text()
+    texts["mkdocs.yml"] = with_page(config, part, title, page)
     for file, text in texts.items():
         path = root / file
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,12 +98,10 @@ def lay_out(root: Path, rung: str, origin: str) -> list[str]:
 def renamed(text: str, origin: str, rung: str) -> str:
     """A file of one snippet as one of another: its module, its name, its class."""
     (old_part, old), (new_part, new) = origin.split("/"), rung.split("/")
+    imported = rf"(?<!tests\.)snippets\.{old_part} import {old}"
     for was, now in (
         (f"snippets/{origin}", f"snippets/{rung}"),
-        (
-            rf"(?<!tests\.)snippets\.{old_part} import {old}",
-            f"snippets.{new_part} import {new}",
-        ),
+        (imported, f"snippets.{new_part} import {new}"),
         (old, new),
         (f"Test{_camel(old)}", f"Test{_camel(new)}"),
     ):

@@ -112,6 +112,12 @@ class Repository:
             data = content if isinstance(content, bytes) else content.encode()
             path.write_bytes(data)
 
+    def script(self, name: str, text: str) -> str:
+        """Write a program of the shell; its path."""
+        self.write({name: f"#!/bin/sh\n{text}\n"})
+        (self.root / name).chmod(0o755)
+        return str(self.root / name)
+
     def read(self, name: str) -> str:
         """The text of a file."""
         return (self.root / name).read_text("utf-8")
@@ -134,10 +140,7 @@ class Repository:
 
     def entry(self, name: str, **changes: Any) -> Entry:
         """A fresh entry, but for the changes."""
-        files = {
-            "sha256": layout.snippet_file(name),
-            "test_sha256": layout.test_file(name),
-        }
+        snippet, test = layout.snippet_file(name), layout.test_file(name)
         fresh = Entry(
             run="a run",
             state="passed",
@@ -149,7 +152,7 @@ class Repository:
             output="cuda: <1e-7>\n",
             manifest={
                 file: changes.pop(key, records.sha256(self.root / file))
-                for key, file in files.items()
+                for key, file in (("sha256", snippet), ("test_sha256", test))
             },
         )
         return replace(fresh, **changes)

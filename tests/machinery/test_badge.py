@@ -7,6 +7,8 @@ from verified_docs.evidence.records import RecordError
 from verified_docs.pages import badges
 
 STALE = {"sha256": "0" * 64}
+FAILED = {"state": "failed", "failed": ["test_a[<1>]"]}
+SKIPPED = {"skipped": {"test_a": "no room", "test_b": "x"}}
 
 
 def badge(repository: Repository, name: str = "softmax/online.py") -> tuple[str, str]:
@@ -24,18 +26,9 @@ STATES = [
     ({H200: STALE}, ("stale", "Stale: changed since its GPU run")),
     ({H200: {"test_sha256": "0" * 64}}, ("stale", "Stale: changed since its GPU run")),
     ({H200: {}, L4: {}}, ("verified", "GPU-verified on H200 and L4")),
-    (
-        {H200: {}, L4: STALE},
-        ("verified", "GPU-verified on H200; stale on L4"),
-    ),
-    (
-        {H200: {}, L4: {"state": "failed", "failed": ["test_a"]}},
-        ("failed", "GPU-verified on H200; failed on L4"),
-    ),
-    (
-        {H200: {"skipped": {"test_a": "no room", "test_b": "x"}}},
-        ("skipped", "Not verified: skipped too much on H200"),
-    ),
+    ({H200: {}, L4: STALE}, ("verified", "GPU-verified on H200; stale on L4")),
+    ({H200: {}, L4: FAILED}, ("failed", "GPU-verified on H200; failed on L4")),
+    ({H200: SKIPPED}, ("skipped", "Not verified: skipped too much on H200")),
 ]
 
 
@@ -84,11 +77,10 @@ def test_a_file_that_imports_what_only_a_gpu_runs(repository):
 
 def test_the_details(repository):
     skipped = {"test_a[1]": "no <fp8>", "test_a[2]": "no <fp8>", "test_b": "x"}
-    failed = {"state": "failed", "failed": ["test_a[<1>]"]}
     repository.verify(H200, online={"cases": 30, "skipped": skipped})
     repository.verify(L4, online=STALE)
     repository.verify("NVIDIA A100", online={"test_sha256": "0" * 64})
-    repository.verify("NVIDIA A2", online=failed)
+    repository.verify("NVIDIA A2", online=FAILED)
     repository.verify("NVIDIA A10", online={"errors": {}, "no_accuracy": "it copies"})
     repository.verify("NVIDIA T4", three_pass={})
     status = repository.status()
@@ -141,9 +133,7 @@ def test_several_gpus_need_a_choice_to_quote(repository):
 def test_the_proof(repository):
     repository.verify(H200, online={"cases": 1200})
     caught = [{"a": "b"}, {"c": "d"}]  # on the interpreter and on a GPU
-    verdicts = [
-        {"snippets": {"softmax/online.py": {"caught": each}}} for each in caught
-    ]
+    verdicts = [{"snippets": {"one.py": {"caught": each}}} for each in caught]
     shown = badges.proof([repository.status()], verdicts)
     for fact in ("1 of 1", "1,200", "2", "H200", "2026-01-01"):
         assert f"<strong>{fact}</strong>" in shown

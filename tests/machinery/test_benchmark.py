@@ -5,6 +5,7 @@ import itertools
 import json
 import pickle
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -27,8 +28,7 @@ from benchmarks.part import Kernel, Part, Wrong, near, published
 from benchmarks.parts import attention
 from benchmarks.parts.attention import timeline, varlen
 from benchmarks.parts.backward import profile as behind
-from benchmarks.parts.companions import recipes
-from benchmarks.parts.hopper import profile
+from benchmarks.parts.hopper import cpu_time, profile
 from benchmarks.parts.hopper import timeline as clocked
 from benchmarks.run import Run
 from snippets.softmax import persistent
@@ -38,12 +38,7 @@ from tests.snippets.backward.reduce_add import teach
 from verified_docs.code import snippets
 from verified_docs.evidence import records
 
-FACTS = {
-    "gpu": "NVIDIA H200",
-    "torch": "2",
-    "power limit": "700 W",
-    "date": "2026-11-21",
-}
+FACTS = {"gpu": "NVIDIA H200", "torch": "2", "power limit": "1 W", "date": "2026-11-21"}
 OWN = "softmax/one_row.py"
 CALLS = timing.Calls
 
@@ -56,12 +51,13 @@ def first_dry(calls: CALLS) -> dict[str, dict[str, float]]:
     }
 
 
-def refuse(x: torch.Tensor) -> Any:
-    raise RuntimeError("No available kernel.")
+def raising(error: Exception) -> Any:
+    """A peer that does not run."""
 
+    def peer(x: torch.Tensor) -> Any:
+        raise error
 
-def missing(x: torch.Tensor) -> Any:
-    raise ModuleNotFoundError("No module named 'peer'")
+    return peer
 
 
 def check(name: str, inputs: calls.Inputs, y: Any) -> None:
@@ -71,17 +67,16 @@ def check(name: str, inputs: calls.Inputs, y: Any) -> None:
 
 def part(name: str = "measurements", **facts: Any) -> Part:
     """A list of two short shapes: a file, and peers that are wrong or unwilling."""
-    peers = {
-        "copy": lambda x: x.clone,
-        "wrong": lambda x: lambda: x,
-        "unwilling": refuse,
-        "missing": missing,
-    }
     usual = {
         "shapes": [Shape(dtype="float32", cols=cols) for cols in (16, 32)],
         "own": published(OWN),
         "inputs": lambda shape: [{"x": torch.randn(2, shape.cols)}],
-        "peers": peers,
+        "peers": {
+            "copy": lambda x: x.clone,
+            "wrong": lambda x: lambda: x,
+            "unwilling": raising(RuntimeError("No available kernel.")),
+            "missing": raising(ModuleNotFoundError("No module named 'peer'")),
+        },
         "check": check,
         "facts": lambda name, shape: {"bytes": 4 if name == "copy" else 8},
         "measure": first_dry,
@@ -155,9 +150,7 @@ def test_what_speed_is_divided_by(path: Path) -> None:
 @pytest.mark.parametrize(
     "changed", ["snippets/softmax/one_row.py", "benchmarks/timing.py", "the formula"]
 )
-def test_a_changed_benchmark_makes_its_figures_stale(
-    changed: str, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_changed_benchmark_makes_its_figures_stale(changed, path):
     Run(path, FACTS, {}).fill(part())
     changed = changed.replace("the formula", "benchmarks/parts/softmax/measurements.py")
     copied = path.parent / "repository"
@@ -237,19 +230,12 @@ def test_a_list_of_other_files_goes(changed: str, kept: bool, path: Path) -> Non
     assert ("measurements" in written(path)) == kept
 
 
-def test_a_failure_costs_its_list_and_nothing_else(
-    path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(call: Any) -> Any:
-        raise ValueError("not today")
-
-    def full(x: torch.Tensor) -> Any:
-        raise torch.OutOfMemoryError("too much")
-
-    broken = {"own": {OWN: Kernel(OWN, then=fail)}, "peers": {"peer": full}}
+def test_a_failure_costs_its_list_and_nothing_else(path, capsys):
+    own = {OWN: Kernel(OWN, then=raising(ValueError("not today")))}
+    full = {"peer": raising(torch.OutOfMemoryError("too much"))}
     one = Run(path, FACTS, {})
     assert one.fill(part("backward"))
-    assert not one.fill(part(**broken))
+    assert not one.fill(part(own=own, peers=full))
     assert one.fill(part("backward"))
     assert "measurements" not in written(path)
     said = capsys.readouterr().out
@@ -266,35 +252,33 @@ def test_a_changed_kernel_is_compared_with_the_published_one(path: Path) -> None
     assert "times_published" not in whole
 
 
-def test_the_command_line(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line(path, monkeypatch, capsys):
     assert command.main(["softmax"]) == 1
     assert "no GPU here" in capsys.readouterr().err
     monkeypatch.setattr(command.machine, "gpu_name", lambda: "NVIDIA H200")
     monkeypatch.setattr(command.machine, "facts", lambda root: FACTS)
-    compiled: list[tuple[str, int]] = []
-    monkeypatch.setattr(
-        command,
-        "compile_all",
-        lambda lists: compiled.extend((each.name, len(each.shapes)) for each in lists),
-    )
+    compiled: dict[str, int] = {}
+
+    def compile_all(lists: list[Part]) -> None:
+        compiled.update({each.name: len(each.shapes) for each in lists})
+
+    monkeypatch.setattr(command, "compile_all", compile_all)
     monkeypatch.setattr(timing, "tune_briefly", lambda: None)
     monkeypatch.setattr(parts, "load", lambda name: part(name.partition("/")[2]))
     monkeypatch.setattr(parts, "names", lambda: ["one/a", "softmax/b", "softmax/c"])
-    assert command.main(["softmax", "--records", str(path.parent)]) == 0
-    assert compiled == [("softmax/b", 2), ("softmax/c", 2)]
-    found = written(path.parent / "nvidia-h200/softmax.json")
-    assert found["b"]
-    assert found["c"]
-    compiled.clear()
-    assert command.main(["softmax/c", "--records", str(path.parent)]) == 0
-    assert compiled == [("softmax/c", 2)]
-    compiled.clear()
+
+    def timed(*wanted: str) -> dict[str, int]:
+        """Time what is wanted: how many shapes of which lists were compiled for it."""
+        compiled.clear()
+        assert command.main([*wanted, "--records", str(path.parent)]) == 0
+        return compiled
+
     record = path.parent / "nvidia-h200/softmax.json"
+    assert timed("softmax") == {"softmax/b": 2, "softmax/c": 2}
+    assert all(written(record)[name] for name in "bc")
+    assert timed("softmax/c") == {"softmax/c": 2}
     before = record.read_bytes()
-    assert command.main(["softmax", "--quick", "--records", str(path.parent)]) == 0
-    assert compiled == [("softmax/b", 1), ("softmax/c", 1)]
+    assert timed("softmax", "--quick") == {"softmax/b": 1, "softmax/c": 1}
     assert record.read_bytes() == before
     with pytest.raises(SystemExit):
         command.main(["softmax/forward"])
@@ -315,7 +299,6 @@ SMALL = {
     "longest": 40,
     "window": 16,
 }
-GPU_ONLY = {"flex_attention"}  # its backward pass
 OTHERWISE = 48  # what other numbers are at most, whatever a new list calls them
 OWN_SMALL = {
     "attention/timeline": {"seq": 128},  # it takes whole tiles
@@ -336,6 +319,13 @@ def smaller(part: Part, shape: Shape) -> Shape:
     return Shape(**facts)
 
 
+def runs_here(part: Part) -> Part:
+    """The list without the kernels that only a GPU runs."""
+    own = part.own.items()
+    gpu_only = {n for n, kernel in own if snippets.load(ROOT, kernel.of).gpu_only}
+    return replace(part, own={n: k for n, k in own if n not in gpu_only})
+
+
 def small_shapes(part: Part) -> list[Shape]:
     """What the shapes of a list become on a CPU: those that differ then."""
     found = [smaller(part, shape) for shape in part.shapes]
@@ -350,6 +340,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
     monkeypatch.setattr(Autotuner, "_bench", lambda *_, **__: 1.0)
     monkeypatch.setattr(timing, "ROUND", 100000)
+    monkeypatch.setattr(cpu_time, "RUNS", 1)
     # What is measured: of this kind, and not how long it takes.
     monkeypatch.setattr(timing, "do_bench", lambda *_, **__: 1.0)
     monkeypatch.setattr(timing, "graph", lambda calls: calls[0])
@@ -366,14 +357,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(persistent.softmax.__kwdefaults__, "programs", 4)
 
 
-def flash_attn_func(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    causal: bool = False,
-    num_splits: int = 1,
-    **descale: torch.Tensor,
-) -> torch.Tensor:
+def flash_attn_func(q, k, v, causal=False, num_splits=1, **descale):
     """FlashAttention-3 as its interface is: the sequence before the heads."""
     scaled = []
     for name, x in (("q", q), ("k", k), ("v", v)):
@@ -383,7 +367,7 @@ def flash_attn_func(
     return call().transpose(1, 2)
 
 
-def flash_attn_varlen_func(*qkv: Any, causal: bool) -> torch.Tensor:
+def flash_attn_varlen_func(*qkv, causal):
     *qkv, starts_q, starts_k, longest, longest_k = qkv
     assert torch.equal(starts_q, starts_k)
     assert longest == longest_k == starts_q.diff().max()
@@ -395,32 +379,26 @@ def flash_attn_varlen_func(*qkv: Any, causal: bool) -> torch.Tensor:
 @pytest.fixture
 def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     """Peers that a CPU lacks, in PyTorch's own arithmetic."""
-    names = (
-        ("flash_attn_func", flash_attn_func),
-        ("flash_attn_varlen_func", flash_attn_varlen_func),
-    )
+    softmax = Shape(apply=partial(torch.softmax, dim=-1))
+    layer_norm = Shape(apply=lambda x, *more: F.layer_norm(x, x.shape[1:], *more))
+    rms_norm = Shape(apply=lambda x, *more: F.rms_norm(x, x.shape[1:], *more[:2]))
     interfaces = {
-        "fa3_fwd_interface": dict(names),
-        "liger_kernel.ops.softmax": {
-            "LigerSoftmaxFunction": Shape(apply=lambda x: torch.softmax(x, dim=-1))
-        },
-        "liger_kernel.ops.layer_norm": {
-            "LigerLayerNormFunction": Shape(
-                apply=lambda x, w, b, eps: F.layer_norm(x, x.shape[1:], w, b, eps)
-            )
-        },
-        "liger_kernel.ops.rms_norm": {
-            "LigerRMSNormFunction": Shape(
-                apply=lambda x, w, eps, *_: F.rms_norm(x, x.shape[1:], w, eps)
-            )
-        },
+        "fa3_fwd_interface flash_attn_func": flash_attn_func,
+        "fa3_fwd_interface flash_attn_varlen_func": flash_attn_varlen_func,
+        "liger_kernel.ops.softmax LigerSoftmaxFunction": softmax,
+        "liger_kernel.ops.layer_norm LigerLayerNormFunction": layer_norm,
+        "liger_kernel.ops.rms_norm LigerRMSNormFunction": rms_norm,
     }
-    for name, content in interfaces.items():
-        module = ModuleType(name)
-        vars(module).update(content)
+    modules: dict[str, Any] = defaultdict(Shape)
+    for place, content in interfaces.items():
+        module, name = place.split()
+        setattr(modules[module], name, content)
+    for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(peers, "sdpa_kernel", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    # A CPU has no kernels for the backward pass, but what they are made from.
+    monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
     peers.compiled_flex.cache_clear()
 
 
@@ -443,19 +421,14 @@ def ncu(monkeypatch: pytest.MonkeyPatch) -> None:
         assert (m, seen) == ("-m", ["start", "stop"] * (len(seen) // 2))
         asked = command[command.index("--metrics") + 1].split(",")
         rows = [["Kernel Name", *asked], ["x"] * (1 + len(asked))]
-        for launched in LAUNCHED[module] * (len(seen) // 2):
-            rows.append([launched, *["1,250"] * len(asked)])
+        launches = LAUNCHED[module] * (len(seen) // 2)
+        rows += [[launched, *["1,250"] * len(asked)] for launched in launches]
         table = "\n".join(",".join(f'"{cell}"' for cell in each) for each in rows)
         return Shape(stdout=f"==PROF== told\n{table}\n", stderr="", returncode=0)
 
     for module in LAUNCHED:
-        own = {
-            name: each
-            for name, each in module.PART.own.items()
-            if not name.startswith("hopper")
-        }
-        small = replace(module.PART, shapes=small_shapes(module.PART), own=own)
-        monkeypatch.setattr(module, "PART", small)
+        small = runs_here(module.PART)
+        monkeypatch.setattr(module, "PART", replace(small, shapes=small_shapes(small)))
         module.counts.cache_clear()
         monkeypatch.setattr(module, "subprocess", Shape(run=run))
 
@@ -463,9 +436,7 @@ def ncu(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("module", "said"), [(profile, "1 launches, not 57"), (behind, "0 calls, not 18")]
 )
-def test_the_profiler_must_see_each_kernel_once(
-    module: ModuleType, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_profiler_must_see_each_kernel_once(module, said, monkeypatch):
     lost = Shape(stdout='"Kernel Name"\n"x"\n"1"\n', stderr="", returncode=0)
     monkeypatch.setattr(module, "subprocess", Shape(run=lambda *_, **__: lost))
     module.counts.cache_clear()
@@ -485,11 +456,9 @@ def test_the_launches_of_a_call_are_counted_together() -> None:
         row = {profile.COUNTED[key]: value for key, value in told.items()}
         return row | {"Kernel Name": name}
 
-    calls = [
-        [launch("small", 10, 0), launch("dq_kernel", 3000, 80, 4)],
-        [launch("c", 500, 50)],
-    ]
-    rows = [row for call in calls for row in (launch("next_call", 1, 0), *call)]
+    start, only = launch("next_call", 1, 0), launch("c", 500, 50)
+    small, dq = launch("small", 10, 0), launch("dq_kernel", 3000, 80, 4)
+    rows = [start, small, dq, start, only]
     first, second = (behind.together(call) for call in behind.by_call(rows))
     assert (first["cycles"], first["instructions"]) == (3010, 5)
     share = 3000 * 0.8 / 3010
@@ -503,18 +472,11 @@ def test_the_launches_of_a_call_are_counted_together() -> None:
 
 @pytest.mark.usefixtures("small", "everybody", "ncu")
 @pytest.mark.parametrize("name", parts.names())
-def test_every_list_can_be_measured(
-    name: str, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_list_can_be_measured(name, path, monkeypatch):
     if name.startswith("companions/norm_"):  # they ask the GPU that x is on
         monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda _: True))
-    part, path = parts.load(name), path.with_name(f"{name.partition('/')[0]}.json")
-    run_here = {
-        name: kernel
-        for name, kernel in part.own.items()
-        if not snippets.load(ROOT, kernel.of).gpu_only
-    }
-    part = replace(part, own=run_here)
+    folder, _, own = name.partition("/")
+    part, path = runs_here(parts.load(name)), path.with_name(f"{folder}.json")
     torch.manual_seed(0)  # On few numbers fp8 errs a lot, with some draws too much.
 
     def check(kernel: str, inputs: calls.Inputs, result: Any) -> None:
@@ -525,21 +487,23 @@ def test_every_list_can_be_measured(
             with pytest.raises(Wrong):
                 part.check(kernel, inputs, wrong)
 
-    shapes = small_shapes(part)
-    shapes = shapes[:: max(1, len(shapes) - 1)]  # the first and the last
+    shapes, asked = [], set()
+    for shape in (every := small_shapes(part)):
+        # The last one, and those at which another kernel runs, as at the first.
+        if shape is every[-1] or not asked.issuperset(part.kernels(shape)):
+            shapes.append(shape)
+            asked.update(part.kernels(shape))
     with torch.no_grad():
         run = Run(path, FACTS, {})
         assert run.fill(replace(part, shapes=shapes, check=check)), run.failures
+    assert not run.refusals
     record = written(path)
-    refused = {each["kernel"] for each in record["refusals"]}
-    assert refused <= GPU_ONLY
-    entries = record[name.partition("/")[2]]
-    asked = {kernel for shape in shapes for kernel in part.kernels(shape)}
-    assert {each["kernel"] for each in entries} == asked - refused
+    entries = record[own]
+    assert {each["kernel"] for each in entries} == asked
     assert all(entry.keys() >= vars(shapes[0]).keys() for entry in entries)
     rates = {"matmul": "fraction_of_matmul", "copy": "fraction_of_copy"}
     wanted = {rates[part.ceiling]} if part.ceiling else set()
-    wanted |= {key for key, kernel in part.against.items() if kernel not in refused}
+    wanted |= part.against.keys()
     assert all(wanted <= entry.keys() for entry in entries)
     if name.endswith("/profile"):
         launches = 2 if name == "backward/profile" else 1
@@ -549,23 +513,6 @@ def test_every_list_can_be_measured(
     assert records.load_benchmark(path).stale(ROOT) == []
     timed = {f"snippets/{part.own[name].of}" for name in asked & part.own.keys()}
     assert record["manifest"].keys() >= timed
-
-
-@pytest.mark.usefixtures("small")
-def test_flex_attention_computes_every_recipe(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # A CPU has no kernels for its backward pass, but what they are made from.
-    monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
-    eager = partial(torch.compile, backend="aot_eager")
-    monkeypatch.setattr(torch, "compile", eager)
-    part, path = parts.load("companions/recipes"), path.with_name("companions.json")
-    shapes = small_shapes(part)
-    assert [shape.recipe for shape in shapes] == [*recipes.FILES]
-    with torch.no_grad():
-        run = Run(path, FACTS, {})
-        assert run.fill(replace(part, shapes=shapes)), run.failures
-    assert not run.refusals
 
 
 @pytest.mark.parametrize("name", parts.names())
@@ -599,9 +546,8 @@ def test_the_programs_of_a_multiprocessor() -> None:
         programs = found["programs"]
         assert [(each["head"], each["block"]) for each in programs] == expected
         assert programs[0]["begin_seconds"] == 0
-        assert all(
-            0 < each["end_seconds"] - each["begin_seconds"] < 1e-6 for each in programs
-        )
+        times = [each["end_seconds"] - each["begin_seconds"] for each in programs]
+        assert all(0 < each < 1e-6 for each in times)
         assert programs[-1]["end_seconds"] < found["span_seconds"] < 1e-6
 
 
@@ -620,9 +566,8 @@ def stamps_of(groups: Iterable[str], beside: int) -> torch.Tensor:
     """
     names = list(groups)
     stamps = torch.full((12, len(names), 16, 8), -1)
-    for program, group, tile in itertools.product(
-        range(12), range(len(names)), range(16)
-    ):
+    each = range(12), range(len(names)), range(16)
+    for program, group, tile in itertools.product(*each):
         launched, place = divmod(program // 2, beside)
         begin = 18000 * launched + 300 * place + 1000 * tile
         told = torch.tensor(TURN[names[group]]) + begin
@@ -654,18 +599,13 @@ def test_the_part_of_cycles_with_a_product() -> None:
     found = clocked.spans(stamps_of(groups, 2), groups)
     # One multiplies from 10 to 300 and from 610 to 900, and in softmax until 610; the
     # other 300 cycles later.
-    multiplying = [
-        *range(10, 300),
-        *range(310, 600),
-        *range(610, 900),
-        *range(910, 1000),
-    ]
-    multiplying += range(200)
-    exponentials = [*range(300, 900)]
+    spans = (10, 300), (310, 600), (610, 900), (910, 1000), (0, 200)
+    multiplying = {cycle for span in spans for cycle in range(*span)}
+    exponentials = {*range(300, 900)}
     for name, cycles in (
-        ("product", {*multiplying}),
-        ("softmax", {*exponentials}),
-        ("both", {*multiplying} & {*exponentials}),
+        ("product", multiplying),
+        ("softmax", exponentials),
+        ("both", multiplying & exponentials),
     ):
         part = found[f"fraction_of_cycles_with_{name}"]
         assert part == pytest.approx(len(cycles) / 1000)
@@ -707,9 +647,7 @@ def test_lengths_fill_the_batch_as_they_say() -> None:
 
 
 def test_what_is_compiled_beforehand_can_be_sent_to_a_process() -> None:
-    every = [
-        task for name in parts.names() for task in beforehand.tasks(parts.load(name))
-    ]
+    every = [task for n in parts.names() for task in beforehand.tasks(parts.load(n))]
     kernels = {kernel for _, kernel, _ in every}
     assert kernels >= {"flex_attention", "torch.compile", "attention/flash2_tuned.py"}
     assert every == pickle.loads(pickle.dumps(every))
@@ -784,9 +722,7 @@ def test_flex_attention_is_made_once_for_a_shape() -> None:
     assert peers.flex(q, q, q).keywords["block_mask"] is None
 
 
-def test_kernels_take_turns_in_another_order_each_round(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_kernels_take_turns_in_another_order_each_round(monkeypatch):
     def do_bench(call: Any, *_: int, **__: str) -> float:
         seen.append(call)
         return 1000.0 * len(seen)
@@ -805,15 +741,10 @@ def test_kernels_take_turns_in_another_order_each_round(
     assert found["a"] == 1 + sorted(i for i, name in enumerate(seen) if name == "a")[1]
 
 
-def test_ceilings_are_medians_of_the_best_with_their_spread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_ceilings_are_medians_of_the_best_with_their_spread():
     seen = run.Ceilings()
-    seen.speeds = {
-        "copy": [3.0, 1.0, 2.0],
-        "small": [9.0, 1.0, 1.0],
-        "big": [5.0, 4.0, 6.0],
-    }
+    small, big = [9.0, 1.0, 1.0], [5.0, 4.0, 6.0]
+    seen.speeds = {"copy": [3.0, 1.0, 2.0], "small": small, "big": big}
     seen.states = {"sm_clock": [1980.0, 1755.0], "temperature": [41.0]}
     assert seen.facts() == {
         "copy": 2.0,
@@ -823,10 +754,8 @@ def test_ceilings_are_medians_of_the_best_with_their_spread(
         "lowest": {"copy": 1.0, "matmul": 4.0},
         "highest": {"copy": 3.0, "matmul": 6.0},
     }
-    assert seen.state() == {
-        "sm_clock": "1755 to 1980 MHz",
-        "temperature": "41 to 41 °C",
-    }
+    state = {"sm_clock": "1755 to 1980 MHz", "temperature": "41 to 41 °C"}
+    assert seen.state() == state
 
 
 def test_launches_that_are_alike_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -848,10 +777,8 @@ def test_launches_that_are_alike_are_counted(monkeypatch: pytest.MonkeyPatch) ->
         for block in (64, 64, 128, 64):
             Kernel().run(1, BLOCK_M=block, num_warps=4)
         Kernel().run(1, BLOCK_M=64, warmup=True)
-    assert [(e["constants"], e["times"]) for e in found] == [
-        ({"BLOCK_M": 64}, 3),
-        ({"BLOCK_M": 128}, 1),
-    ]
+    counts = [(each["constants"]["BLOCK_M"], each["times"]) for each in found]
+    assert counts == [(64, 3), (128, 1)]
     assert found[0] == {
         "name": "kernel",
         "registers": 40,

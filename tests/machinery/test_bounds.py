@@ -185,9 +185,8 @@ def test_an_extent_holds_exactly_the_elements(dtype):
     x = torch.zeros(4, 9, 5, dtype=dtype)[1:3, ::2, 1:4].transpose(0, 2)
     extent, size = Extent("x", x), x.element_size()
     start = x.data_ptr() - 100 * size
-    reached = {
-        x[index].data_ptr() for index in map(tuple, torch.ones(x.shape).nonzero())
-    }
+    every = map(tuple, torch.ones(x.shape).nonzero())
+    reached = {x[index].data_ptr() for index in every}
     addresses = torch.arange(start, start + 400 * size).numpy().astype("uint64")
     held = extent.holds(addresses, size)
     assert set(addresses[held].tolist()) == reached

@@ -6,7 +6,7 @@ with lies are built and checked at once.
 
 import pytest
 
-from tests.machinery.small_site import BENCHMARK, SmallSite
+from tests.machinery.small_site import BENCHMARK, PAGE, SmallSite
 from verified_docs import check
 from verified_docs.check import files
 
@@ -176,15 +176,8 @@ BUILT = "site/part/page/index.html"
 # Edits of the built site: file, old text, new text.
 EDITS = [
     (BUILT, "quoted", "marked"),
-    (BUILT, "</code></pre>", "</code></pre><pre>x = 1</pre>"),
-    (BUILT, "is 4", "is 5"),
-    (BUILT, "badge-verified", "badge-wrong"),
     (BUILT, "µs</data>", "9</data>"),
-    (BUILT, "<mn>2</mn>", "<mn>3</mn>"),
-    (BUILT, "</header>", "<p>It never fails</p></header>"),
-    (BUILT, "A page with one of everything", "It never fails"),
     (BUILT, "script-src 'self'", "script-src 'unsafe-inline'"),
-    (BUILT, "</head>", "<script>x()</script></head>"),
     (BUILT, "data-end", 'data-made="x" data-end'),
     ("site/404.html", "404 - Not found", "It never fails"),
     ("site/search/search_index.json", "It doubles", "x = 1"),
@@ -214,7 +207,7 @@ def test_a_lie_in_the_built_site(again, name, old, new):
     site.edit(name, old, new)
     (found,) = compared(again)
     site.write({name: before})
-    assert found.path == name.replace(BUILT, "docs/part/page.md")
+    assert found.path == name.replace(BUILT, PAGE)
     assert "the built site is not of its sources" in found.reason
     assert new[:9] in found.reason
 
@@ -225,14 +218,11 @@ def test_files_that_come_from_nowhere_or_are_gone(again):
     site.write(dict.fromkeys({f"site/{name}" for name in names}, "x = 1"))
     found = compared(again)
     assert {f.path for f in found} == {f"site/{name}" for name in names}
-    assert {f.reason for f in found} == {
-        "it is of neither docs nor the theme nor the build"
-    }
+    reason = "it is of neither docs nor the theme nor the build"
+    assert {f.reason for f in found} == {reason}
     (site.root / BUILT).unlink()
-    lost = check.Finding(
-        "docs/part/page.md", 1, "the built site lacks it; run `make site`"
-    )
-    assert lost in compared(again)
+    reason = "the built site lacks it; run `make site`"
+    assert check.Finding(PAGE, 1, reason) in compared(again)
 
 
 SOUND = """\

@@ -12,21 +12,21 @@ from verified_docs.code import sections, snippets
 
 TWO = "snippets/part/two.py"
 TESTS = "tests/snippets/part"
-UNVERIFIED = "unverified: its tests have not run here since it changed [WARNING]"
+UNVERIFIED = "unverified: its tests have not run since it changed [WARNING]"
 DRAWN = '\n<text>3 ms</text>\n<text>$x^2$</text>\n<text font-family="x">x</text></svg>'
 
-# Edits, [file, old text, new text], and all that the check says of the pages then.
+# An edit, [file, old text, new text], and all that the check says of the pages then.
 SAID = [
     (
-        [[PAGE, '"part/one.py:demo"', '"part/two.py"']],
+        [PAGE, '"part/one.py:demo"', '"part/two.py"'],
         [f"{SNIPPET}:18: no page shows the section 'demo' [FAULT]"],
     ),
     (
-        [[PAGE, "kernel=part/two.py n=4", "kernel=part/one.py"]],
+        [PAGE, "kernel=part/two.py n=4", "kernel=part/one.py"],
         [f"{PAGE}:56: measured 'part seconds", "is not yet measured [RECORD]"],
     ),
     (
-        [["docs/assets/dot.svg", "</svg>", DRAWN]],
+        ["docs/assets/dot.svg", "</svg>", DRAWN],
         [
             "docs/assets/dot.svg:5: typed-in measurement '3 ms'",
             "docs/assets/dot.svg:6: left unrendered: '$x^2$' [FAULT]",
@@ -34,7 +34,7 @@ SAID = [
         ],
     ),
     (
-        [[f"{TESTS}/test_one.py", "Tests", "Tests,"]],
+        [f"{TESTS}/test_one.py", "Tests", "Tests,"],
         [
             f"{PAGE}:20: output 'part/one.py' is stale [RECORD]",
             f"{SNIPPET}:1: stale on Test GPU: {TESTS}/test_one.py [RECORD]",
@@ -42,7 +42,7 @@ SAID = [
         ],
     ),
     (
-        [[TWO, '"""Three', '"""3']],
+        [TWO, '"""Three', '"""3'],
         [
             f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale",
             f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [REC",
@@ -50,15 +50,10 @@ SAID = [
             f"{TWO}:1: {UNVERIFIED}",
         ],
     ),
+    (["benchmarks/part.py", '"one", ', ""], [f"{SNIPPET}:1: no benchmark knows it [W"]),
     (
-        [["benchmarks/part.py", '"one", ', ""]],
-        [f"{SNIPPET}:1: no benchmark knows it [WARNING]"],
-    ),
-    (
-        [["mkdocs.yml", "gpu: test-gpu", "gpu: another"]],
-        [
-            "mkdocs.yml:1: there are no records of the GPU 'another' that the pages",
-        ],
+        ["mkdocs.yml", "gpu: test-gpu", "gpu: another"],
+        ["mkdocs.yml:1: there are no records of the GPU 'another' that the pages"],
     ),
 ]
 # An edit of sources that make no site, and what is said of them.
@@ -73,10 +68,9 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("edits", "reasons"), SAID)
-def test_what_is_said_of_what_authors_change(site, edits, reasons):
-    for edit in edits:
-        site.edit(*edit)
+@pytest.mark.parametrize(("edit", "reasons"), SAID)
+def test_what_is_said_of_what_authors_change(site, edit, reasons):
+    site.edit(*edit)
     found = site.found()
     assert all(any(reason in text for text in found) for reason in reasons), found
     assert len(found) <= len(reasons)
@@ -145,9 +139,8 @@ def test_a_record_of_a_snippet_that_is_gone(site):
     site.write({f"{TESTS}/test_gone.py": TEST})
     site.record("Test GPU", "gone", "two")
     (site.root / "snippets/part/gone.py").rename(site.root / SNIPPET)
-    assert f"{RECORD}:1: record of part/gone.py, which is no snippet [RECORD]" in (
-        site.found()
-    )
+    reason = "record of part/gone.py, which is no snippet"
+    assert f"{RECORD}:1: {reason} [RECORD]" in site.found()
 
 
 def test_two_gpus(site):
@@ -179,6 +172,9 @@ def test_the_command_prints_faults_and_fails(site, capsys):
     assert output.out.startswith(f"{PAGE}:1: the built site is not of its sources: ")
     assert output.out.count("\n") == 1
     assert "1 faults, 0 warnings" in output.err
+    site.write({"snippets/part/new.py": "x = (\n"})  # on no page
+    assert main(check) == 1
+    assert "snippets/part/new.py:1: syntax error" in capsys.readouterr().err
     shutil.rmtree(site.root / "site")
     assert main(check) == 1
     assert "site: no built site; run `make site` first" in capsys.readouterr().err

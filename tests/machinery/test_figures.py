@@ -10,6 +10,7 @@ from verified_docs.pages import figures
 from verified_docs.pages.figures import FigureError
 
 TIMES = "\N{MULTIPLICATION SIGN}"
+LAUNCHES = [{"registers": 40}, {"registers": 62}]
 MEASUREMENTS: list[dict[str, Any]] = [
     {"kernel": "softmax/online.py", "dtype": "float32", "cols": 4096, "f": 0.973},
     {"kernel": "softmax/online.py", "dtype": "bfloat16", "cols": 4096, "f": 0.5},
@@ -17,11 +18,7 @@ MEASUREMENTS: list[dict[str, Any]] = [
     {"kernel": "torch.softmax", "dtype": "float32", "cols": 128, "g": 1},
     {"kernel": "liger", "fraction_of_copy": 0.5},
     {"kernel": "a b", "bytes_per_second": 3e12},
-    {
-        "kernel": "softmax/three_pass.py",
-        "cols": 4096,
-        "launches": [{"registers": 40}, {"registers": 62}],
-    },
+    {"kernel": "softmax/three_pass.py", "cols": 4096, "launches": LAUNCHES},
 ]
 
 
@@ -87,13 +84,12 @@ def test_a_quote(repository, query):
     assert 'class="measured"' in shown
 
 
+ONE = "softmax f kernel=softmax/online.py dtype=float32"
+
+
 def test_a_figure_of_a_changed_file_is_stale(repository):
-    path = repository.root / "snippets/softmax/online.py"
-    path.write_bytes(path.read_bytes() + b"\n")
-    for query in (
-        "softmax f kernel=softmax/online.py dtype=float32",
-        "error softmax/online.py float32",
-    ):
+    repository.snippet("softmax/online.py", ONLINE + "\n")
+    for query in (ONE, "error softmax/online.py float32"):
         shown = measured(repository, query)
         assert 'class="measured stale"' in shown
         assert "(stale)</data>" in shown
@@ -102,32 +98,26 @@ def test_a_figure_of_a_changed_file_is_stale(repository):
 
 
 def test_what_is_out_of_date_is_quoted_of_another_gpu(repository):
-    query = "softmax f kernel=softmax/online.py dtype=float32"
     only_there = "softmax f part=new"
     repository.edit("snippets/softmax/online.py", "Online", "On line")
-    repository.measure(
-        [MEASUREMENTS[0] | {"f": 0.5}], "NVIDIA L4 24GB", new=[{"kernel": "x", "f": 2}]
-    )
+    there, new = [MEASUREMENTS[0] | {"f": 0.5}], [{"kernel": "x", "f": 2}]
+    repository.measure(there, "NVIDIA L4 24GB", new=new)
     repository.verify("NVIDIA L4 24GB", online={})
-    for text in (query, "error softmax/online.py float32"):
+    for text in (ONE, "error softmax/online.py float32"):
         shown = measured(repository, text)
         assert 'title="Measured on NVIDIA L4 24GB"' in shown
         assert "(on L4)</data>" in shown
-    assert "0.500 (on L4)" in measured(repository, query)
+    assert "0.500 (on L4)" in measured(repository, ONE)
     assert "2 (on L4)" in measured(repository, only_there)
     # What did not change is quoted as before, and so is what is stale everywhere.
     assert "0.250<" in measured(repository, "softmax f part=masked causal=false")
     repository.edit("snippets/softmax/online.py", "On line", "In line")
-    assert "0.973 (stale)" in measured(repository, query)
+    assert "0.973 (stale)" in measured(repository, ONE)
 
 
 @pytest.mark.parametrize(
     "query",
-    [
-        "softmax f kernel=softmax/new.py",
-        "error softmax/new.py float32",
-        "attention f",
-    ],
+    ["softmax f kernel=softmax/new.py", "error softmax/new.py float32", "attention f"],
 )
 def test_what_has_not_run_is_not_yet_measured(repository, query):
     repository.snippet("softmax/new.py", ONLINE)
@@ -136,9 +126,7 @@ def test_what_has_not_run_is_not_yet_measured(repository, query):
 
 
 def test_a_new_list_of_a_record_is_not_yet_measured(repository):
-    path = repository.root / "benchmarks/parts/softmax/new.py"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("PART = None\n", encoding="utf-8")
+    repository.write({"benchmarks/parts/softmax/new.py": "PART = None\n"})
     assert measured(repository, "softmax f part=new") == figures.unmeasured()
 
 
@@ -164,10 +152,7 @@ def test_a_new_list_of_a_record_is_not_yet_measured(repository):
         ("", "it names a record and what to take from it"),
         ("softmax launches cols=4096", "/launches leads to several figures"),
         ("softmax launches/2/registers", "nothing at '/launches/2/registers'"),
-        (
-            "error softmax/online.py float64",
-            "no error of 'float64'; there are: float32",
-        ),
+        ("error softmax/online.py float64", "no error of 'float64'; there are: float"),
         ("error softmax/onlin.py float32", "did you mean softmax/online.py?"),
         ("error softmax/online.py", "it is written {measured: error FILE DTYPE}"),
         ("run softmax/online.py colour", "has no run of 'colour'"),
@@ -203,14 +188,11 @@ def test_a_stated_figure_links_its_source():
 @pytest.mark.parametrize(
     ("name", "pieces"),
     [
-        ("backward/two_kernels.py", ["backward/", "two_", "kernels.py"]),
-        (
-            "TestOnline::test_x[a&b-0.9]",
-            ["Test", "Online::", "test_", "x[", "a&amp;b-", "0.9]"],
-        ),
-        ("sdpa-flash", ["sdpa-", "flash"]),
-        ("torch", ["torch"]),
+        ("backward/two_kernels.py", "backward/ two_ kernels.py"),
+        ("TestOnline::test_x[a&b-0.9]", "Test Online:: test_ x[ a&amp;b- 0.9]"),
+        ("sdpa-flash", "sdpa- flash"),
+        ("torch", "torch"),
     ],
 )
-def test_where_a_name_may_break(name: str, pieces: list[str]) -> None:
-    assert figures.breakable(name).split("<wbr/>") == pieces
+def test_where_a_name_may_break(name: str, pieces: str) -> None:
+    assert figures.breakable(name).replace("<wbr/>", " ") == pieces

@@ -58,7 +58,7 @@ def test_guard():
     torch.zeros(0).set_(y.untyped_storage(), y.storage_offset() + 4, (1,)).zero_()
     assert y.isnan().all()
 
-def test_guard_of_the_test_before_is_whole():
+def test_guard_before_is_whole():
     assert torch.empty(4).isnan().all()
 
 @given(n=st.integers(1, 9))
@@ -103,9 +103,7 @@ def test_what_they_catch_and_what_they_let_through(tree):
         for line in told.splitlines()
         if line.startswith(("PASSED", "FAILED", "ERROR"))
     }
-    passed = (
-        "marked_and_caught expected guard guard_of_the_test_before_is_whole property"
-    )
+    passed = "marked_and_caught expected guard guard_before_is_whole property"
     failed = "marked_but_sound unmarked wrong"
     assert outcomes == {
         *(f"PASSED test_{name}" for name in passed.split()),

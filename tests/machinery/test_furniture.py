@@ -7,8 +7,7 @@ import pytest
 from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 
-from verified_docs.evidence.status import Evidence
-from verified_docs.pages import sources
+from tests.machinery.repository import Repository
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.opening import PACE, Opening
 from verified_docs.pages.site import Site
@@ -34,24 +33,15 @@ GLOSSARY = """# Glossary
 """
 
 
-class Built:
+class Built(Repository):
     """A page below docs/ with its front matter, as MkDocs has it made."""
 
-    def __init__(self, root):
-        self.root = root
-        self.write("reference/glossary.md", GLOSSARY)
-
-    def write(self, page, text):
-        path = self.root / "docs" / page
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-
     def __call__(self, text, front="idea: it\ngives: all of it", page="one/b.md"):
-        self.write(page, f"---\n{front}\n---\n\n{text}")
+        self.write({f"docs/{page}": f"---\n{front}\n---\n\n{text}"})
         md = Markdown(extensions=["pymdownx.details", "tables", "attr_list"])
         relpath = Treeprocessor(md)
         relpath.file = SimpleNamespace(src_uri=page)
-        site = Site(Evidence(self.root, ""), nav=NAV)
+        site = Site(self.evidence(), nav=NAV)
         md.treeprocessors.register(Terms(md, site, ["copy"]), "terms", 5)
         md.treeprocessors.register(Opening(md, site), "opening", 4)
         md.treeprocessors.register(relpath, "relpath", 0)
@@ -60,7 +50,9 @@ class Built:
 
 @pytest.fixture
 def built(tmp_path) -> Built:
-    return Built(tmp_path)
+    built = Built(tmp_path)
+    built.write({"docs/reference/glossary.md": GLOSSARY})
+    return built
 
 
 def opening(html: str) -> str:
@@ -97,9 +89,7 @@ def test_what_is_folded_takes_no_time(built):
 
 
 def test_the_first_place_of_a_term_is_a_link(built):
-    html = built(
-        "# B\n\nSome *warps*, a warp group; a warp and\ntensor\ncores.\n\nMMA."
-    )
+    html = built("# B\n\nThe *warps*, a warp group; a warp and\ntensor\ncores.\n\nMMA.")
     link = '<a class="term" href="../reference/glossary.md#'
     assert f'<em>{link}warp">warps</a></em>, a {link}warp-group">warp group</a>' in html
     assert "; a warp and" in html
@@ -136,9 +126,7 @@ def test_terms_are_linked_on_rungs(built):
 
 
 def test_words_of_the_glossary(built):
-    glossary = sources.read(built.root / "docs/reference/glossary.md")
-    anchors = names(glossary, frozenset(["copy"]))
-    assert anchors == {
+    assert names(GLOSSARY, frozenset(["copy"])) == {
         "warp": "warp",
         "warp group": "warp-group",
         "matrix unit": "matrix-unit",

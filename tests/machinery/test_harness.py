@@ -19,14 +19,8 @@ from tests.harness.thin import thinned
 
 needs_interpreter = pytest.mark.skipif(not INTERPRETED, reason="on the interpreter")
 
-DTYPES = [
-    torch.float16,
-    torch.bfloat16,
-    torch.float32,
-    torch.float64,
-    torch.int32,
-    torch.bool,
-]
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+DTYPES = [*FLOATS, torch.int32, torch.bool]
 LAYOUT = torch.zeros(6, 4, 5)[:, 1:3].transpose(0, 2)
 ALLOCATIONS = {
     "size": lambda dtype: torch.empty(3, 5, dtype=dtype),
@@ -53,9 +47,8 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> poison.Poison:
 def reach(tensor: torch.Tensor, offset: int) -> torch.Tensor:
     """One element of a tensor's storage, inside the tensor or not."""
     place = tensor.storage_offset() + offset
-    return torch.zeros(0, dtype=tensor.dtype).set_(
-        tensor.untyped_storage(), place, (1,)
-    )
+    element = torch.zeros(0, dtype=tensor.dtype)
+    return element.set_(tensor.untyped_storage(), place, (1,))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -187,17 +180,13 @@ def test_the_bound_is_twice_the_own_error_and_one_rounding():
         close(error=5e-3, own=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "passes", "fails"),
-    [
-        (torch.bfloat16, 2**-8, 2**-6),
-        (torch.float16, 2**-11, 2**-9),
-        (torch.float32, 2**-24, 2**-22),
-        (torch.float64, 2**-51, 2**-48),
-    ],
-    ids=str,
-)
-def test_one_rounding_is_one_of_the_dtype(dtype, passes, fails):
+# Binary digits of an error that passes, and of one that does not.
+ROUNDINGS = dict(zip(FLOATS, [(11, 9), (8, 6), (24, 22), (51, 48)], strict=True))
+
+
+@pytest.mark.parametrize(("dtype", "digits"), ROUNDINGS.items(), ids=str)
+def test_one_rounding_is_one_of_the_dtype(dtype, digits):
+    passes, fails = (2.0**-each for each in digits)
     close(error=passes, dtype=dtype)
     with pytest.raises(AssertionError, match="above the bound"):
         close(error=fails, dtype=dtype)
@@ -253,11 +242,8 @@ def outputs(**errors: float) -> list[dict[str, torch.Tensor]]:
     """Two values each, off by these errors; PyTorch's are off by 1e-3."""
     reference = dict.fromkeys(errors, torch.tensor([0.25, 0.5], dtype=torch.float64))
     actual = {name: (reference[name] + error).float() for name, error in errors.items()}
-    return [
-        actual,
-        reference,
-        {name: (x + 1e-3).float() for name, x in reference.items()},
-    ]
+    baseline = {name: (x + 1e-3).float() for name, x in reference.items()}
+    return [actual, reference, baseline]
 
 
 def test_a_gradient_may_be_off_by_three_times_the_own_error():

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machinery.repository import Repository
 from verified_docs.pages.ladder import LadderError, front_matter, render
 
 NAV = [
@@ -22,10 +23,8 @@ PAGES = {
 
 
 def write(docs: Path, after: str) -> Path:
-    for name, text in PAGES.items():
-        path = docs / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text.replace("%s", after))
+    pages = {name: text.replace("%s", after) for name, text in PAGES.items()}
+    Repository(docs).write(pages)
     return docs
 
 

@@ -35,11 +35,6 @@ pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 class Tree(Repository):
     """A repository with all that the targets install, and a mkdocs that is made up."""
 
-    def script(self, name: str, text: str) -> str:
-        self.write({name: f"#!/bin/sh\n{text}\n"})
-        (self.root / name).chmod(0o755)
-        return str(self.root / name)
-
     def make(self, *arguments: str) -> tuple[int, str]:
         path = f"{self.root / 'bin'}:{os.environ['PATH']}"
         run = subprocess.run(
@@ -61,15 +56,10 @@ def tree(tmp_path) -> Tree:
     shutil.copy(ROOT / "Makefile", tmp_path)
     shutil.copytree(ROOT / "verified_docs", tmp_path / "verified_docs")
     sources = ("pyproject.toml", "constraints.txt", "package.json", "package-lock.json")
-    made = (
-        ".venv/site-installed",
-        "node_modules/installed",
-        ".venv/test-installed",
-        "docs/assets/vendor/.installed",
-        "docs/snippets.zip",
-    )
-    for name in (*sources, *made):  # What is made is newer than its sources.
-        tree.write({name: ""})
+    made = (".venv/site-installed", "node_modules/installed", ".venv/test-installed")
+    last = ("docs/assets/vendor/.installed", "docs/snippets.zip")
+    # What is made is newer than its sources.
+    tree.write(dict.fromkeys((*sources, *made, *last), ""))
     tree.script(".venv/bin/python", f'exec {PYTHON} "$@"')
     tree.script("bin/compute-sanitizer", "echo sanitizer")
     return tree
@@ -165,10 +155,7 @@ def test_npm_says_why_it_fails(tree):
 
 
 def test_help_names_every_target(tree):
-    targets = [
-        line.split(":")[0]
-        for line in (ROOT / "Makefile").read_text().split("\n")
-        if "  ## " in line
-    ]
+    lines = (ROOT / "Makefile").read_text().split("\n")
+    targets = [line.split(":")[0] for line in lines if "  ## " in line]
     _, told = tree.make("help")
     assert [line.split()[0] for line in told.strip().split("\n")] == targets

@@ -71,9 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(folder: Path) -> Path:
     shutil.rmtree(folder)
-    files = {
-        n: text.replace("\n        ", "\n").lstrip("\n") for n, text in FILES.items()
-    }
+    files = {name: textwrap.dedent(text).lstrip("\n") for name, text in FILES.items()}
     Repository(folder).write(files)
     return folder
 
@@ -113,14 +111,10 @@ def test_what_does_not_count_as_caught(new, fault, root, server):
     assert re.search(fault, found, re.DOTALL)
 
 
-def test_a_mutant_that_does_not_compile_counts_if_said_or_if_another_test_sees_it(
-    root, server
-):
+def test_what_does_not_compile_counts_if_said_or_if_another_test_sees_it(root, server):
     bug = Mutant("2 * x", "2 * x + None", "bug", may_not_compile=True)
     assert judged(root, server, bug) == ["test_of_three"]
-    first = (
-        "def test_refuses():\n    if double.double(3) != 6: raise InterpreterError\n"
-    )
+    first = "def test_first():\n    if double.double(3) != 6: raise InterpreterError\n"
     Repository(root).edit(TEST, "def test_of", f"{first}\ndef test_of")
     assert judged(root, server, BUG) == ["test_of_three"]
 

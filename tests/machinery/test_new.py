@@ -107,6 +107,5 @@ def test_a_rung_may_begin_a_part(root):
     page = (root / "docs/fresh/new.md").read_text()
     assert '--8<-- "fresh/new.py:kernel"' in page
     added = "  - Fresh:\n      - New: fresh/new.md\n"
-    assert (root / "mkdocs.yml").read_text() == CONFIG.replace(
-        "  - Two:", f"{added}  - Two:"
-    )
+    config = CONFIG.replace("  - Two:", f"{added}  - Two:")
+    assert (root / "mkdocs.yml").read_text() == config

@@ -41,12 +41,9 @@ where: {dtype: float32}
 only: [softmax/online.py, softmax/three_pass.py]
 against: [torch.softmax, elsewhere]
 """
+ONLINE, TORCH = "softmax/online.py", "torch.softmax"
 STYLE = plots.Style(
-    kernels={
-        "softmax/online.py": (2, "diamond"),
-        "torch.softmax": (6, "plus"),
-        "elsewhere": (6, "bar"),
-    },
+    kernels={ONLINE: (2, "diamond"), TORCH: (6, "plus"), "elsewhere": (6, "bar")},
     axes={
         "cols": "columns of a row",
         "batch": "batch",
@@ -57,10 +54,7 @@ STYLE = plots.Style(
     },
     spans={"products": ("S & T", "t-s"), "waits": ("waits", "plot-idle")},
 )
-KERNELS = {
-    "softmax/online.py": {128: 0.5, 1024: 0.75, 1048576: 1.0},
-    "torch.softmax": {128: 0.25, 1024: 0.5},
-}
+KERNELS = {ONLINE: {128: 0.5, 1024: 0.75, 1048576: 1.0}, TORCH: {128: 0.25, 1024: 0.5}}
 MEASUREMENTS = [
     {"kernel": kernel, "dtype": dtype, "cols": cols, "fraction_of_copy": fraction}
     for kernel, row in KERNELS.items()
@@ -83,13 +77,18 @@ def recorded(repository: Repository) -> None:
     repository.measure(MEASUREMENTS)
 
 
+def elsewhere(repository: Repository, **quantity: dict[int, float]) -> None:
+    """Record a quantity of one kernel, for rows of so many columns."""
+    ((key, values),) = quantity.items()
+    usual = {"kernel": "elsewhere", "dtype": "float32"}
+    repository.measure([usual | {"cols": n, key: v} for n, v in values.items()])
+
+
 def plot(repository: Repository, body: str = PLOT, layout: str = "wide") -> ET.Element:
     """The figure as a tree, with one of its two layouts: it is well-formed."""
     figure = ET.fromstring(plots.plot(repository.evidence(), STYLE, body))
-    (other,) = (
-        svg for svg in figure.findall("svg") if svg.get("class") != f"plot-{layout}"
-    )
-    figure.remove(other)
+    other = {"wide": "narrow", "narrow": "wide"}[layout]
+    figure.remove(figure.find(f"svg[@class='plot-{other}']"))
     return figure
 
 
@@ -126,9 +125,8 @@ def columns(figure: ET.Element) -> list[ET.Element]:
 def test_lines_are_where_the_numbers_are(repository):
     figure = plot(repository)
     first, second = map(points, figure.findall(".//path[@class='plot-line']"))
-    ((_, top), *_), ((_, half), *_) = map(
-        points, figure.findall(".//path[@class='plot-level']")
-    )
+    levels = map(points, figure.findall(".//path[@class='plot-level']"))
+    ((_, top), *_), ((_, half), *_) = levels
     # 128, 1024 and 1048576 are 2 to the 7, 10 and 20: 3 and 10 steps apart.
     (x0, y0), (x1, y1), (x2, y2) = first
     assert (x2 - x0) / (x1 - x0) == pytest.approx(13 / 3, rel=1e-3)
@@ -157,10 +155,7 @@ def test_each_line_has_its_label_at_its_end(repository, layout):
         assert place + 4 in found.values()
 
 
-@given(
-    st.lists(st.floats(0, 300), min_size=1, max_size=12),
-    st.floats(5, 30),
-)
+@given(st.lists(st.floats(0, 300), min_size=1, max_size=12), st.floats(5, 30))
 def test_labels_are_spread(wanted, gap):
     wanted.sort()
     places = drawing.spread(wanted, gap, 0, 300)
@@ -198,20 +193,13 @@ def test_the_value_of_a_broken_name_is_below_its_last_line(repository):
     figure = plot(repository, body, "narrow")
     texts = figure.findall("svg/g[@aria-hidden]/text")
     at = {text.text: float(text.get("y")) for text in texts}
-    first, last, value = (
-        at[each] for each in ("two words of half", "a copy", "50\u00a0%")
-    )
+    first, last, value = map(at.get, ("two words of half", "a copy", "50\u00a0%"))
     assert (last - first, value - last) == (drawing.LEADING, drawing.NARROW.below)
     assert at["online"] >= value + 10 or at["online"] <= first - drawing.NARROW.row
 
 
 def test_a_power_of_ten_needs_no_factor(repository):
-    values = [1.5e-4, 2e-3, 0.05]
-    found = [
-        {"kernel": "elsewhere", "dtype": "float32", "cols": n, "difference": v}
-        for n, v in enumerate(values, 1)
-    ]
-    repository.measure(found)
+    elsewhere(repository, difference={1: 1.5e-4, 2: 2e-3, 3: 0.05})
     body = PLOT.partition("levels")[0].replace("fraction_of_copy", "difference")
     shown = ticks(plot(repository, body + "y_scale: log10\n"))
     assert shown == ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹"]
@@ -220,8 +208,8 @@ def test_a_power_of_ten_needs_no_factor(repository):
 @pytest.mark.parametrize("layout", ["wide", "narrow"])
 def test_a_column_says_and_shows_its_values_beside_the_labels(repository, layout):
     figure = plot(repository, layout=layout)
-    first, second, last = columns(figure)
-    assert {each.get("tabindex") for each in (first, second, last)} == {"0"}
+    first, second, last = every = columns(figure)
+    assert {each.get("tabindex") for each in every} == {"0"}
     assert [each.get("aria-label") for each in (first, last)] == [
         "columns of a row 128: online 50\u00a0%, torch.softmax 25\u00a0%",
         "columns of a row 1,048,576: online 100\u00a0%",
@@ -233,7 +221,7 @@ def test_a_column_says_and_shows_its_values_beside_the_labels(repository, layout
     assert shown["75\u00a0%"] == pytest.approx(at["online"] + below)
     assert shown["50\u00a0%"] == pytest.approx(at["torch.softmax"] + below)
     # Wherever the pointer is in the frame, it is over one column.
-    areas = [each.find("rect") for each in (first, second, last)]
+    areas = [each.find("rect") for each in every]
     edges = [float(area.get("x")) for area in areas]
     ends = [e + float(a.get("width")) for e, a in zip(edges, areas, strict=True)]
     assert ends[:-1] == pytest.approx(edges[1:], abs=0.2)
@@ -256,10 +244,8 @@ def test_a_kernel_looks_alike_in_every_plot(repository):
             for mark in line.findall("path[@class='plot-mark']")
         }
 
-    both = {
-        ("series-2", drawing.MARKERS["diamond"]),
-        ("series-6 library", drawing.MARKERS["plus"]),
-    }
+    ours = ("series-2", drawing.MARKERS["diamond"])
+    both = {ours, ("series-6 library", drawing.MARKERS["plus"])}
     assert looks(plot(repository)) == both
     assert looks(plot(repository, PLOT + "only: [torch.softmax]\n")) < both
 
@@ -267,10 +253,8 @@ def test_a_kernel_looks_alike_in_every_plot(repository):
 def test_lines_that_are_no_kernels_are_named_by_their_key(repository):
     body = PLOT.replace("series: kernel", "series: dtype")
     body = body.replace("{dtype: float32}", "{kernel: torch.softmax}")
-    assert list(labels(plot(repository, body)))[2:] == [
-        "dtype float32",
-        "dtype bfloat16",
-    ]
+    named = list(labels(plot(repository, body)))
+    assert named[2:] == ["dtype float32", "dtype bfloat16"]
 
 
 def test_only_picks_and_orders(repository):
@@ -305,11 +289,7 @@ def test_what_another_gpu_measured_says_so(repository):
 
 
 def test_a_logarithmic_y_axis(repository):
-    found = [
-        {"kernel": "elsewhere", "dtype": "float32", "cols": cols, "bytes": size}
-        for cols, size in ((128, 2e3), (1024, 2e5), (8192, 2e7))
-    ]
-    repository.measure(found)
+    elsewhere(repository, bytes={128: 2e3, 1024: 2e5, 8192: 2e7})
     body = PLOT.replace("fraction_of_copy", "bytes").partition("levels")[0]
     figure = plot(repository, f"{body}y_scale: log10\nformat: bytes\n")
     (x0, y0), (x1, y1), (x2, y2) = points(figure.find(".//path[@class='plot-line']"))
@@ -349,8 +329,8 @@ def test_a_measurement_may_be_a_curve(repository):
     halves = [{"cols": cols, "fraction_of_copy": cols / 256} for cols in (64, 128)]
     repository.measure(
         [
-            {"kernel": "softmax/online.py", "dtype": "float32", "curve": halves},
-            {"kernel": "torch.softmax", "dtype": "float32", "curve": halves[:1]},
+            {"kernel": ONLINE, "dtype": "float32", "curve": halves},
+            {"kernel": TORCH, "dtype": "float32", "curve": halves[:1]},
             {"kernel": "elsewhere", "dtype": "float32"},
         ]
     )
@@ -374,8 +354,8 @@ def test_one_size_makes_a_plot(repository):
 def test_a_table(repository):
     assert table(repository) == [
         ["kernel \\ cols", "128", "1,024", "1,048,576"],
-        ["softmax/online.py", *PERCENT[:3]],
-        ["torch.softmax", *PERCENT[3:], "not measured"],
+        [ONLINE, *PERCENT[:3]],
+        [TORCH, *PERCENT[3:], "not measured"],
     ]
 
 
@@ -392,8 +372,8 @@ where: {dtype: float32, cols: 128}
 def test_a_table_of_several_quantities(repository):
     assert table(repository, QUANTITIES) == [
         ["kernel", "share", "length"],
-        ["softmax/online.py", PERCENT[0], "128"],
-        ["torch.softmax", PERCENT[3], "128"],
+        [ONLINE, PERCENT[0], "128"],
+        [TORCH, PERCENT[3], "128"],
     ]
 
 
@@ -415,11 +395,8 @@ def test_several_quantities_that_cannot_be_shown(repository, old, new, reason):
 
 
 def test_a_table_without_units(repository):
-    rows = table(repository, TABLE + "bare: true\n")
-    assert [row[1:] for row in rows[1:]] == [
-        ["50", "75", "100"],
-        ["25", "50", "not measured"],
-    ]
+    cells = [row[1:] for row in table(repository, TABLE + "bare: true\n")[1:]]
+    assert cells == [["50", "75", "100"], ["25", "50", "not measured"]]
     body = TABLE.replace("fraction_of_copy", "bytes").replace("percent", "bytes")
     with pytest.raises(FigureError, match="a unit of their own in each cell"):
         table(repository, body + "bare: true\n")
@@ -468,13 +445,10 @@ def test_nothing_measured_is_said(repository):
     ],
 )
 def test_faults(repository, body, old, new, reason):
+    pairs = ("new", "new"), (TORCH, "twice"), ("elsewhere", "twice")
     more = [
         {"kernel": kernel, "dtype": dtype, "cols": 128, "fraction_of_copy": 1.0}
-        for kernel, dtype in (
-            ("new", "new"),
-            ("torch.softmax", "twice"),
-            ("elsewhere", "twice"),
-        )
+        for kernel, dtype in pairs
     ]
     found = measured(bytes_per_second=float, fresh=float, batch=lambda _: 1)
     repository.measure(found + more)
@@ -490,28 +464,22 @@ def heatmap(repository: Repository, body: str = HEAT) -> ET.Element:
 
 
 SPEEDS = {  # of a shape of 128 and of 1024 columns, in TB/s
-    "softmax/online.py": (1.0, 1.8),
+    ONLINE: (1.0, 1.8),
     "softmax/three_pass.py": (1.2, 0.5),
-    "torch.softmax": (1.6, 1.5),
+    TORCH: (1.6, 1.5),
     "elsewhere": (0.1, 0.2),
     "nobody": (9.0, 9.0),
 }
 
 
 def measure_speeds(repository: Repository) -> None:
-    repository.measure(
-        [
-            {
-                "kernel": kernel,
-                "dtype": "float32",
-                "cols": cols,
-                "batch": 4,
-                "bytes_per_second": speed * 1e12,
-            }
-            for kernel, speeds in SPEEDS.items()
-            for cols, speed in zip((128, 1024), speeds, strict=True)
-        ]
-    )
+    usual = {"dtype": "float32", "batch": 4}
+    found = [
+        usual | {"kernel": kernel, "cols": cols, "bytes_per_second": speed * 1e12}
+        for kernel, speeds in SPEEDS.items()
+        for cols, speed in zip((128, 1024), speeds, strict=True)
+    ]
+    repository.measure(found)
 
 
 def test_a_heat_map_shows_who_is_ahead_and_by_how_much(repository):
@@ -549,23 +517,14 @@ LAUNCHES = {  # begin and end of each program, in microseconds
 
 
 def measure_launches(repository: Repository) -> None:
-    launches = [
-        {
-            "kernel": kernel,
-            "of": "softmax/online.py",
-            "seq": 64,
-            "programs": [
-                {
-                    "head": 3,
-                    "block": n,
-                    "begin_seconds": begin / 1e6,
-                    "end_seconds": end / 1e6,
-                }
-                for n, (begin, end) in enumerate(times)
-            ],
-        }
-        for kernel, times in LAUNCHES.items()
-    ]
+    launches = []
+    for kernel, times in LAUNCHES.items():
+        programs = [
+            {"head": 3, "block": n, "begin_seconds": a / 1e6, "end_seconds": b / 1e6}
+            for n, (a, b) in enumerate(times)
+        ]
+        launch = {"kernel": kernel, "of": ONLINE, "seq": 64, "programs": programs}
+        launches.append(launch)
     repository.measure(MEASUREMENTS, timeline=launches)
 
 
@@ -573,14 +532,17 @@ def spans(repository: Repository, body: str = TIMELINE) -> ET.Element:
     return ET.fromstring(timeline.render(repository.evidence(), STYLE, body))
 
 
+def places(svg: ET.Element) -> list[list[float]]:
+    """Where each bar begins, how high it stands, and how wide it is."""
+    bars = svg.findall("rect")
+    return [[float(bar.get(key)) for key in ("x", "y", "width")] for bar in bars]
+
+
 def test_a_time_line_has_a_bar_for_each_program(repository):
     measure_launches(repository)
     figure = spans(repository)
     for svg in figure.findall("svg"):
-        bars = [
-            tuple(float(bar.get(key)) for key in ("x", "y", "width"))
-            for bar in svg.findall("rect")
-        ]
+        bars = places(svg)
         x0 = bars[0][0]
         unit = (bars[2][0] - x0) / 21  # the third program began after 21 microseconds
         times = [time for launch in LAUNCHES.values() for time in launch]
@@ -591,10 +553,9 @@ def test_a_time_line_has_a_bar_for_each_program(repository):
         assert len(set(lanes[:3])) == 1
         assert (lanes[3], lanes[4]) == (lanes[5], lanes[6])
         assert lanes[3] < lanes[4]
-    words = (
-        "one at a time: 1 at a time: 3 programs in 40.0\u00a0µs, each took 13.0\u00a0µs"
-    )
-    assert words in figure.find("svg").get("aria-label")
+    words = "one at a time: 1 at a time: 3 programs in 40.0 µs, each took 13.0 µs"
+    label = figure.find("svg").get("aria-label")
+    assert words in label.replace("\u00a0", " ")
     rows = figure.findall(".//tbody/tr")
     assert ["".join(cell.itertext()) for cell in rows[-1]] == [
         "two at a time", "3", "3", "9.0", "20.0",
@@ -619,16 +580,13 @@ GROUPS = {  # what each group did, of which tile, and from when to when, in cycl
 
 def measure_groups(repository: Repository, names: tuple[str, ...], **changes) -> None:
     keys = "what", "tile", "begin_cycles", "end_cycles"
-    groups = [
-        {
-            "name": name,
-            "spans": [dict(zip(keys, span, strict=True)) for span in GROUPS[name]],
-        }
-        for name in names
+    spans = [
+        [dict(zip(keys, span, strict=True)) for span in GROUPS[name]] for name in names
     ]
-    item = {"kernel": "a + clock", "of": "softmax/online.py", "seq": 64}
-    item |= {"cycles": 2010, "cycles_per_tile": 502.5, "groups": groups}
-    plain = {"kernel": "softmax/online.py", "seq": 128}
+    groups = [{"name": n, "spans": s} for n, s in zip(names, spans, strict=True)]
+    item = {"kernel": "a + clock", "of": ONLINE, "seq": 64, "groups": groups}
+    item |= {"cycles": 2010, "cycles_per_tile": 502.5}
+    plain = {"kernel": ONLINE, "seq": 128}
     repository.measure(MEASUREMENTS, timeline=[item | changes, plain])
 
 
@@ -645,12 +603,9 @@ def test_a_time_line_of_warp_groups(repository):
         # The rows are in the style's order; a box has its tile where there is room.
         rows = ["S & T", "waits"]
         assert texts[-7:] == ["consumer", *rows, "7", "producer", *rows]
-        bars = svg.findall("rect")
-        kinds = [bar.get("class").split()[-1] for bar in bars]
+        kinds = [bar.get("class").split()[-1] for bar in svg.findall("rect")]
         assert kinds == ["plot-idle", "t-s", "t-s", "plot-idle"]
-        (wait, product, point, end) = (
-            [float(bar.get(key)) for key in ("x", "y", "width")] for bar in bars
-        )
+        wait, product, point, end = places(svg)
         unit = (point[0] - wait[0]) / 2000
         assert product[0] == pytest.approx(wait[0] + 10 * unit, abs=0.2)
         assert product[2] == pytest.approx(1590 * unit - 1, abs=0.2)
@@ -671,13 +626,13 @@ def test_groups_of_one_name_are_numbered(repository):
 
 
 def test_what_a_time_line_cannot_draw(repository):
-    measure_groups(repository, ("consumer",))
-    with pytest.raises(FigureError, match="all `programs`, or all `groups`"):
-        spans(repository, TIMELINE.replace("64", "128"))  # it has neither
+    refused = pytest.raises(FigureError, match="all `programs`, or all `groups`")
     measure_groups(repository, ("consumer",), programs=[])
-    with pytest.raises(FigureError, match="all `programs`, or all `groups`"):
+    with refused:
         spans(repository)
     measure_groups(repository, ("consumer",))
+    with refused:
+        spans(repository, TIMELINE.replace("64", "128"))  # it has neither
     unnamed = plots.Style({}, {}, {})
     with pytest.raises(FigureError, match="'waits' has no words"):
         timeline.render(repository.evidence(), unnamed, TIMELINE)

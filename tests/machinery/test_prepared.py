@@ -40,11 +40,10 @@ def test_a_module_as_alone(tmp_path: Path) -> None:
     file.with_name("two.py").write_text("x = 1")
     file.write_text(f"from snippets.part.two import x; print(x); {FILES['who it is']}")
     command = "-m", "snippets.part.one"
-    alone = subprocess.run(
-        [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True
-    )
+    python = [sys.executable, *command]
+    alone = subprocess.check_output(python, cwd=tmp_path, text=True)
     found = prepared.run(tmp_path, [*command], 60)
-    assert found.stdout == alone.stdout == f"1\n__main__ {file} [] {tmp_path}\n"
+    assert found.stdout == alone == f"1\n__main__ {file} [] {tmp_path}\n"
 
 
 def test_it_may_not_take_too_long(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
 from verified_docs.__main__ import main
 from verified_docs.evidence import gpu
-from verified_docs.evidence.status import Evidence
+from verified_docs.evidence.status import Run
 
 RECORD = "records/nvidia-h200/verification.json"
 KEY = "torch 2.11.0, triton 3.6.0"
@@ -64,13 +64,13 @@ def accurate(dtype, error, bound):
     "gpu/torch.py": FAKE_TORCH,
     "gpu/torch-2.11.0.dist-info/METADATA": "Name: torch\nVersion: 2.11.0\n",
     "gpu/triton-3.6.0.dist-info/METADATA": "Name: triton\nVersion: 3.6.0\n",
-    "gpu/nvidia-smi": "#!/bin/sh\necho '580.1, 700.00 W, 1980 MHz, [N/A]'\n",
+}
+SCRIPTS = {
+    "gpu/nvidia-smi": "echo '580.1, 700.00 W, 1980 MHz, [N/A]'",
     # It takes three options and their values, and has found an error in b.
-    "gpu/compute-sanitizer": """#!/bin/sh
-shift 4
+    "gpu/compute-sanitizer": """shift 4
 [ "$PYTORCH_NO_CUDA_MEMORY_CACHING" = 1 ] || exit 1
-"$@" && case "$*" in *test_b.py*) exit 9;; esac
-""",
+"$@" && case "$*" in *test_b.py*) exit 9;; esac""",
 }
 SNIPPET = """VALUE = 1
 # --8<-- [start:demo]
@@ -109,13 +109,13 @@ class Tree(Repository):
         super().__init__(pytester.path, "part")
         self.pytester = pytester
         self.write({"pytest.ini": (ROOT / "pytest.ini").read_text(), **FILES})
-        for program in ("nvidia-smi", "compute-sanitizer"):
-            (self.root / "gpu" / program).chmod(0o755)
+        for name, text in SCRIPTS.items():
+            self.script(name, text)
         self.add("a")
         self.add("b")
 
-    def add(self, name: str, part: str = "part") -> None:
-        tests = TESTS.format(name=name, part=part.replace("/", "."))
+    def add(self, name: str, part: str = "part", more: str = "") -> None:
+        tests = TESTS.format(name=name, part=part.replace("/", ".")) + more
         self.snippet(f"{part}/{name}.py", SNIPPET.format(name=name), tests)
 
     def remove(self, name: str) -> None:
@@ -146,8 +146,11 @@ class Tree(Repository):
 
     def state(self, name: str = "b") -> tuple[str, list[str]]:
         """What is known of a snippet, and the files that make it stale."""
-        status = Evidence(self.root).status(f"part/{name}.py")
-        return status.state, [file for run in status.runs for file in run.changed]
+        state = self.evidence().status(f"part/{name}.py").state
+        return state, [file for run in self.runs(name) for file in run.changed]
+
+    def runs(self, name: str = "b") -> list[Run]:
+        return self.evidence().status(f"part/{name}.py").runs
 
 
 @pytest.fixture
@@ -163,20 +166,16 @@ def tree(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Tree:
     return tree
 
 
-@pytest.fixture(scope="session")
-def first_record() -> list[str]:
-    """What the first run on the tree wrote: the same in each test."""
-    return []
+FIRST: list[str] = []  # what the first run on the tree wrote: the same in each test
 
 
 @pytest.fixture
-def recorded(tree: Tree, first_record: list[str]) -> Tree:
+def recorded(tree: Tree) -> Tree:
     """A tree whose two snippets have passed."""
-    if not first_record:
-        status, told = tree.gpu()
-        assert status == 0, told
-        first_record.append(tree.read(RECORD))
-    tree.write({RECORD: first_record[0]})
+    if not FIRST:
+        assert tree.gpu()[0] == 0
+        FIRST.append(tree.read(RECORD))
+    tree.write({RECORD: FIRST[0]})
     assert tree.state() == ("verified", [])
     return tree
 
@@ -185,10 +184,8 @@ TEST_A, TEST_B, TEST_C = (f"tests/snippets/part/test_{name}.py" for name in "abc
 
 
 def test_what_ran_under_memcheck_has_a_record_of_its_own(recorded):
-    recorded.add("wrong_c")
-    test = "tests/snippets/part/test_wrong_c.py"
     leaves = "\n@pytest.mark.leaves_tensors\ndef test_leaves():\n    assert 0\n"
-    recorded.write({test: recorded.read(test) + leaves})
+    recorded.add("wrong_c", more=leaves)
     before = recorded.read(RECORD)
     status, told = recorded.gpu("--memcheck")
     assert status == 1
@@ -199,14 +196,10 @@ def test_what_ran_under_memcheck_has_a_record_of_its_own(recorded):
     # All but the demo.
     cases = recorded.seen("a")["cases"] - 1
     assert recorded.seen("a", thin)["cases"] == cases
-
-    def memchecked(name: str) -> list[int]:
-        runs = Evidence(recorded.root).status(f"part/{name}.py").runs
-        return [run.memchecked for run in runs]
-
-    assert (memchecked("a"), memchecked("b")) == ([cases], [0])
-    recorded.edit("tests/snippets/part/test_a.py", "range(9)", "range(8)")
-    assert memchecked("a") == [0]
+    assert [run.memchecked for run in recorded.runs("a")] == [cases]
+    assert [run.memchecked for run in recorded.runs("b")] == [0]
+    recorded.edit(TEST_A, "range(9)", "range(8)")
+    assert [run.memchecked for run in recorded.runs("a")] == [0]
 
 
 def test_an_entry_says_what_ran_where_and_how_well(recorded):
@@ -249,12 +242,8 @@ def test_an_entry_says_what_ran_where_and_how_well(recorded):
         "cases": 12,
         "skipped": {"test_elsewhere": "no second GPU"},
         "errors": {
-            "float16": {
-                "error": 1e-3,
-                "bound": 2e-3,
-                "case": "TestMore::test_accuracy",
-            },
-            "float32": {"error": 8e-7, "bound": 9e-7, "case": "test_cases[8]"},
+            "float16": dict(error=1e-3, bound=2e-3, case="TestMore::test_accuracy"),
+            "float32": dict(error=8e-7, bound=9e-7, case="test_cases[8]"),
         },
         "no_accuracy": "",
         "output": "a é\n",
@@ -300,9 +289,8 @@ def test_gpus_that_are_alike_share_the_work(tree, visible, monkeypatch):
     monkeypatch.setattr(gpu, "AT_ONCE", 1)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     tree.edit("gpu/torch.py", "lambda: 1", "lambda: 3")
-    tree.edit(
-        "gpu/torch.py", '"NVIDIA H200"', '("NVIDIA H200", "A40", "NVIDIA H200")[device]'
-    )
+    names = '["NVIDIA H200", "A40", "NVIDIA H200"][device]'
+    tree.edit("gpu/torch.py", '"NVIDIA H200"', names)
     tests = """
 import os, tempfile, time
 from pathlib import Path
@@ -319,14 +307,7 @@ def test_both_run_at_a_time(accurate):
     assert [each.read_text() for each in seen] == WANTED
 """
     wanted = ["5", "GPU-x"] if visible else ["0", "2"]
-    for name in "ab":
-        tree.write(
-            {
-                f"tests/snippets/part/test_{name}.py": tests.replace(
-                    "WANTED", str(wanted)
-                )
-            }
-        )
+    tree.write(dict.fromkeys([TEST_A, TEST_B], tests.replace("WANTED", str(wanted))))
     status, told = tree.gpu()
     assert status == 0, told
     assert next(iter(tree.record()["runs"].values()))["gpus"][1] == "A40"
@@ -342,8 +323,7 @@ def test_gpus_and_versions_stand_side_by_side(recorded):
     recorded.edit("gpu/torch.py", "H200", "H100")
     recorded.edit(TEST_B, "VALUE == 1", "VALUE > case / 8")
     assert recorded.gpu()[0] == 1
-    runs = Evidence(recorded.root).status("part/b.py").runs
-    assert [(run.gpu, str(run.state)) for run in runs] == [
+    assert [(run.gpu, str(run.state)) for run in recorded.runs()] == [
         ("NVIDIA H100", "failed"),
         ("NVIDIA H200", "stale"),
         ("NVIDIA H200", "stale"),
@@ -388,9 +368,8 @@ def plant(tree: Tree, faults: list[tuple[str, str, str]]) -> dict[str, str]:
     for old, new, failed in faults:
         name = f"n{len(said)}"
         tree.add(name)
-        in_snippet = old in SNIPPET
-        tree.edit(f"snippets/part/{name}.py" if in_snippet else
-                  f"tests/snippets/part/test_{name}.py", old, new, -1)  # fmt: skip
+        file_of = layout.snippet_file if old in SNIPPET else layout.test_file
+        tree.edit(file_of(f"part/{name}.py"), old, new, -1)
         said[name] = failed
     return said
 
@@ -429,7 +408,7 @@ def test_a_run_in_which_nothing_ran_is_no_proof(recorded, file, old, new):
     assert recorded.state()[0] == "failed"
 
 
-def test_what_is_declared_what_does_not_count_and_what_is_not_inherited(
+def test_what_is_declared_and_what_neither_counts_nor_is_inherited(
     recorded, monkeypatch
 ):
     monkeypatch.setenv("PYTEST_ADDOPTS", "--collect-only")
@@ -633,13 +612,15 @@ def test_a_record_of_the_interpreter_that_cannot_be_read(interpreted):
 
 def test_what_counts_as_a_failure(interpreted):
     said = plant(interpreted, JUDGED)
-    interpreted.pytest("tests")
-    found = {name: interpreted.seen(name, LOCAL) for name in said}
-    assert {name: entry["state"] for name, entry in found.items()} == dict.fromkeys(
-        said, "failed"
-    )
-    assert all(failed in found[name]["failed"][0] for name, failed in said.items())
+    result = interpreted.pytest("tests")
+    for name, failed in said.items():
+        entry = interpreted.seen(name, LOCAL)
+        assert entry["state"] == "failed"
+        assert failed in entry["failed"][0]
     assert interpreted.seen("b", LOCAL)["state"] == "passed"
+    # A demo that fails shows its own words.
+    words = [f"snippets/part/{name}.py: exit status 1", "ZeroDivisionError: *"]
+    result.stdout.fnmatch_lines(words)
 
 
 def test_under_xdist_the_record_is_the_same(interpreted):
@@ -705,23 +686,11 @@ def test_what_is_drawn_depends_on_no_other_module(tree):
 
 
 def test_a_demo_that_imports_another_snippet(interpreted):
-    interpreted.edit(
-        "snippets/part/b.py", "VALUE", "from snippets.part import a\nVALUE"
-    )
-    interpreted.edit("snippets/part/b.py", "'b é'", "a.VALUE")
+    file = "snippets/part/b.py"
+    interpreted.edit(file, "VALUE", "from snippets.part import a\nVALUE")
+    interpreted.edit(file, "'b é'", "a.VALUE")
     interpreted.pytest(TEST_B)
-    recorded = json.loads(interpreted.read(LOCAL))["snippets"]["part/b.py"]
-    (entry,) = recorded.values()
+    entry = interpreted.seen("b", LOCAL)
     # What the other one prints when it is imported, and its own line.
     assert (entry["state"], entry["output"]) == ("passed", "a é\n1\n")
     assert "snippets/part/a.py" in entry["manifest"]
-
-
-def test_a_demo_that_fails_shows_its_own_words(interpreted):
-    interpreted.edit(
-        "snippets/part/b.py", "print", "if __name__ == '__main__': 1 / 0 #"
-    )
-    result = interpreted.pytest(TEST_B)
-    result.stdout.fnmatch_lines(
-        ["snippets/part/b.py: exit status 1", "ZeroDivisionError: *"]
-    )

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import sysconfig
 
-from tests.machinery.repository import ROOT
+from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
 from verified_docs.code import archive
 from verified_docs.evidence import manifest
@@ -28,12 +28,11 @@ def test_its_commands_run_one_after_the_other_in_a_fresh_folder(tmp_path):
     archive.write(tmp_path / "snippets.zip", ROOT)
     # To unpack pip takes seconds. It downloads nothing: it finds what these tests run
     # with, if that is pinned.
-    python = tmp_path / "bin/python3"
-    python.parent.mkdir()
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@" --without-pip\n')
-    python.chmod(0o755)
+    command = f'exec {sys.executable} "$@" --without-pip'
+    Repository(tmp_path).script("bin/python3", command)
+    path = (f"{tmp_path}/bin", sysconfig.get_path("scripts"), os.environ["PATH"])
     here = {
-        "PATH": f"{python.parent}:{sysconfig.get_path('scripts')}:{os.environ['PATH']}",
+        "PATH": ":".join(path),
         "PYTHONPATH": sysconfig.get_path("purelib"),
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": "",

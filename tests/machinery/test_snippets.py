@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.machinery.repository import Repository
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.sections import SnippetError
@@ -87,11 +88,8 @@ def test_a_mark_passes_comments_and_may_lie_inside_a_statement():
         "# --8<-- [line:head]\n@decorated\ndef f(\n    x,\n):\n    # Why.\n    pass"
     )
     shown = parse(text).section("a")
-    assert shown.marks == {
-        "call": range(2, 6),
-        "two": range(4, 5),
-        "head": range(6, 10),
-    }
+    marks = {"call": range(2, 6), "two": range(4, 5), "head": range(6, 10)}
+    assert shown.marks == marks
     lines = shown.text.split("\n")
     assert (lines[2], lines[4], lines[9]) == ("y = max(", "    2,", "):")
 
@@ -105,20 +103,16 @@ def test_other_scripts_and_separators_survive():
     assert parse(section(text)).section("a").text == text + "\n"
 
 
+LINE = "# --8<-- [line:z]\n"
 SHOWN = section("def kernel():\n    return 1")
 FAULTS = [
     ("X = 1\n# --8<-- [start:a]\nY = 1\n", 2, "section 'a' has no [end:a] after"),
-    (
-        "# --8<-- [start:kernel]\nx = 1\n# --8<-- [end:kernle]\n",
-        3,
-        "[end:kernle] ends no open section; the open one is 'kernel'",
-    ),
+    (section("x = 1").replace("end:a", "end:b"), 3, "no open section; the open one is"),
     ("X = 1\n# --8<-- [end:a]\n", 2, "[end:a] ends no open section"),
     ("X = 1\n" + section("\n"), 2, "section 'a' is empty"),
     (section("x = 1") + section("y = 1"), 4, "section 'a' already starts at line"),
     (
-        "# --8<-- [start:a]\n# --8<-- [start:b]\nx = 1\n# --8<-- [end:a]\n"
-        "# --8<-- [end:b]\n",
+        section("# --8<-- [start:b]\nx = 1") + "# --8<-- [end:b]\n",
         4,
         "section 'a' ends inside 'b', which started at line 2",
     ),
@@ -126,18 +120,10 @@ FAULTS = [
     ("# --8<-- [start:a\nx = 1\n", 1, "is no marker"),
     ("x = 1  # --8<-- [start:a]\n", 1, "is no marker"),
     ('# --8<-- "other.py"\nx = 1\n', 1, "is no marker"),
-    (section("x = 1\n# --8<-- [line:z]"), 3, "[line:z] names no line"),
-    (
-        section("# --8<-- [line:z]\nx = 1\n# --8<-- [line:z]\ny = 1"),
-        4,
-        "line 'z' is already marked at line 2",
-    ),
-    (
-        section("# --8<-- [line:z]\n# --8<-- [line:w]\nx = 1"),
-        3,
-        "names the same line as [line:z]",
-    ),
-    ("# --8<-- [line:z]\nX = 1\n", 1, "a marked line lies outside all sections"),
+    (section(f"x = 1\n{LINE}"), 3, "[line:z] names no line"),
+    (section(f"{LINE}x = 1\n{LINE}y = 1"), 4, "line 'z' is already marked at line 2"),
+    (section(f"{LINE}# --8<-- [line:w]\nx = 1"), 3, "names the same line as [line:z]"),
+    (f"{LINE}X = 1\n", 1, "a marked line lies outside all sections"),
     ("x = 1\ny = (\n", 2, "syntax error: '(' was never closed"),
     ("\n", 1, "the file is empty"),
     # What a page would show never runs.
@@ -185,9 +171,7 @@ def test_faulty_bytes(data, line, reason):
 
 
 def test_resolve_and_its_errors(tmp_path):
-    (tmp_path / "snippets/part").mkdir(parents=True)
-    (tmp_path / "snippets/part/name.py").write_text(FILE)
-    (tmp_path / "secret.txt").write_text("x")
+    Repository(tmp_path).write({"snippets/part/name.py": FILE, "secret.txt": "x"})
     snippet, kernel = snippets.resolve(tmp_path, "part/name.py:kernel")
     assert (snippet.name, kernel.name) == ("part/name.py", "kernel")
     assert snippets.resolve(tmp_path, "part/name.py")[1] == snippet.whole
@@ -196,14 +180,10 @@ def test_resolve_and_its_errors(tmp_path):
         snippets.resolve(tmp_path, "part/nmae.py:kernel")
     with pytest.raises(SnippetError, match="the sections are: kernel, demo, inner"):
         snippets.resolve(tmp_path, "part/name.py:kernal")
-    for outside in (
-        "../secret.txt",
-        "secret.txt",
-        "part/../part/name.py",
-        "/etc/hosts",
-    ):
+    outside = "../secret.txt", "secret.txt", "part/../part/name.py", "/etc/hosts"
+    for name in outside:
         with pytest.raises(SnippetError, match="there is no such snippet"):
-            snippets.load(tmp_path, outside)
+            snippets.load(tmp_path, name)
 
 
 @pytest.mark.parametrize(
@@ -216,9 +196,7 @@ def test_resolve_and_its_errors(tmp_path):
     ],
 )
 def test_a_snippet_that_imports_others_runs_as_a_module(tmp_path, text, arguments):
-    file = tmp_path / "snippets/part/one.py"
-    file.parent.mkdir(parents=True)
-    file.write_text(text)
+    Repository(tmp_path).write({"snippets/part/one.py": text})
     assert snippets.arguments(tmp_path, "part/one.py") == arguments
 
 
@@ -246,12 +224,7 @@ def test_a_script_may_be_shown_in_parts():
 
 
 def test_a_section_that_shows_part_of_a_function_says_so():
-    sections = parse(FILE).sections
-    assert {name: each.cut for name, each in sections.items()} == {
-        "kernel": "",
-        "demo": "",
-        "inner": "",
-    }
+    assert {each.cut for each in parse(FILE).sections.values()} == {""}
     body = "    # --8<-- [start:b]\n    return 1\n    # --8<-- [end:b]"
     sections = parse(section(f"def kernel():\n{body}")).sections
     assert [each.cut for each in sections.values()] == ["", "kernel"]

@@ -7,15 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.machinery.repository import ROOT
-from tests.machinery.small_site import SmallSite
+from tests.machinery.small_site import PAGE, SmallSite
 from verified_docs.check import findings
 
 HOST = "https://github.com/someone/kernels"
-LINKS = {
-    f"{HOST}/",
-    f"{HOST}/edit/main/docs/part/page.md",
-    f"{HOST}/issues/new?title=Page",
-}
+LINKS = {f"{HOST}/{end}" for end in ("", "edit/main/" + PAGE, "issues/new?title=Page")}
 NEEDED = ("docs/assets/javascripts/search.js", "docs/assets/card.png")
 
 
@@ -23,16 +19,13 @@ NEEDED = ("docs/assets/javascripts/search.js", "docs/assets/card.png")
 def dressed(site: SmallSite) -> SmallSite:
     """The small site with the templates of this one."""
     shutil.copytree(ROOT / "overrides", site.root / "overrides")
-    fonts = re.findall(r'"([\w-]+-(?:wght|\d+))"', site.read("overrides/main.html"))
+    template = site.read("overrides/main.html")
+    fonts = re.findall(r'"([\w-]+-(?:wght|\d+))"', template)
     assert fonts
-    made = [f"docs/assets/vendor/fonts/{font}-normal.woff2" for font in fonts]
-    of_formulas = re.findall(
-        r'"(\w+-(?:Regular|Italic))"', site.read("overrides/main.html")
-    )
-    made += [
-        f"docs/assets/vendor/katex/fonts/KaTeX_{font}.woff2" for font in of_formulas
-    ]
-    site.write(dict.fromkeys(made, b""))
+    made = [f"fonts/{font}-normal.woff2" for font in fonts]
+    of_formulas = re.findall(r'"(\w+-(?:Regular|Italic))"', template)
+    made += [f"katex/fonts/KaTeX_{font}.woff2" for font in of_formulas]
+    site.write({f"docs/assets/vendor/{name}": b"" for name in made})
     site.write({name: (ROOT / name).read_bytes() for name in NEEDED})
     site.edit("mkdocs.yml", "  font: false", "  font: false\n  custom_dir: overrides")
     return site

@@ -97,9 +97,8 @@ def test_formulas_in_every_context(repository, context):
 
 def test_alignment_and_what_follows_a_formula(repository):
     page = repository.page("$$\n\\begin{aligned} a &= b \\\\ &< c \\end{aligned}\n$$")
-    assert annotations(page) == [
-        r"\begin{aligned} a &amp;= b \\ &amp;&lt; c \end{aligned}"
-    ]
+    aligned = r"\begin{aligned} a &amp;= b \\ &amp;&lt; c \end{aligned}"
+    assert annotations(page) == [aligned]
     assert "</var>, <em>not</em> lost" in repository.page("$x$, *not* lost")
 
 

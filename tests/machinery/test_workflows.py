@@ -9,18 +9,14 @@ import pytest
 import yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / ".github" / "workflows"
-WORKFLOWS = {
-    path.stem: yaml.load(path.read_text(), yaml.BaseLoader)
-    for path in FOLDER.glob("*.yml")
-}
-JOBS = [
-    (f"{name}/{key}", job)
+FILES = FOLDER.glob("*.yml")
+WORKFLOWS = {file.stem: yaml.load(file.read_text(), yaml.BaseLoader) for file in FILES}
+JOBS = {
+    f"{name}/{key}": job
     for name, workflow in WORKFLOWS.items()
     for key, job in workflow["jobs"].items()
-]
-jobs = pytest.mark.parametrize(
-    "job", [job for _, job in JOBS], ids=[name for name, _ in JOBS]
-)
+}
+jobs = pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
 
 
 def writes(job: dict[str, Any]) -> bool:
@@ -68,10 +64,7 @@ def test_the_check_knows_the_addresses_of_the_build():
 
 def test_publishing_waits_for_both_tests_and_the_check():
     publish = WORKFLOWS["publish"]["jobs"]
-    assert [name for name, job in publish.items() if writes(job)] == [
-        "attest",
-        "deploy",
-    ]
+    assert [name for name in publish if writes(publish[name])] == ["attest", "deploy"]
     assert publish["deploy"]["needs"] == "attest"
     assert publish["attest"]["needs"] == "check"
     assert publish["check"]["needs"] == "build"
@@ -100,10 +93,8 @@ def test_the_records_are_those_of_that_run_and_of_the_quoted_gpu():
     (quoted,) = [run for run in runs if run.startswith("test -f")]
     assert gpu.index(upload) > runs.index(quoted)
     folder = re.search(r"\$\((.*)\)/", quoted)[1]
-    found = subprocess.run(
-        folder, shell=True, cwd=FOLDER.parents[1], capture_output=True, text=True
-    )
-    assert found.stdout == "nvidia-h200\n"
+    there = FOLDER.parents[1]
+    assert subprocess.check_output(folder, shell=True, cwd=there) == b"nvidia-h200\n"
 
 
 def test_the_site_is_built_with_those_records_and_judged_in_another_job():
@@ -120,10 +111,8 @@ def test_the_site_is_built_with_those_records_and_judged_in_another_job():
 
 def test_what_is_attested_is_what_is_published():
     (attested,) = [s for s in steps("publish", "attest") if "attest" in used(s)]
-    assert attested["with"]["subject-path"].split() == [
-        "records/**/*.json",
-        "pages/artifact.tar",
-    ]
+    paths = attested["with"]["subject-path"].split()
+    assert paths == ["records/**/*.json", "pages/artifact.tar"]
 
 
 def test_every_mutant_runs_at_night():

@@ -11,7 +11,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.site.server import AtTheTop, pages, serve
-from tests.site.visit import DESKTOP, Visit
+from tests.site.visit import DESKTOP, PHONE, Visit
 
 
 class ByPage(LoadScopeScheduling):
@@ -66,9 +66,8 @@ def tab(browser: Browser) -> Iterator[Page]:
     context.close()
 
 
-visited, used = (
-    pytest.fixture(tab, scope="session", name=n) for n in ("visited", "used")
-)
+visited = pytest.fixture(tab, scope="session", name="visited")
+used = pytest.fixture(tab, scope="session", name="used")
 
 
 NOT_FOUND = "404.html"
@@ -94,3 +93,11 @@ def page(used: Page) -> Iterator[Page]:
     used.unroute_all()
     used.emulate_media(media="null")
     used.goto("about:blank")
+
+
+@pytest.fixture
+def phone(browser: Browser) -> Iterator[Page]:
+    """A tab of a phone, which a finger touches."""
+    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
+    yield context.new_page()
+    context.close()

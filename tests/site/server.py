@@ -61,9 +61,8 @@ def serve(handler: type[Handler] = Handler) -> Iterator[str]:
     """Yield the address of the site, on a free local port."""
     if not (SITE / "index.html").exists():
         raise FileNotFoundError(f"{SITE} holds no site: run `make site` first")
-    server = ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(handler, directory=str(SITE))
-    )
+    in_site = partial(handler, directory=str(SITE))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), in_site)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}{handler.prefix}"

@@ -38,16 +38,10 @@ def test_every_snippet_can_be_chosen(page: Page, address: str) -> None:
         ({"manifest": {f"snippets/{NAME}": "0" * 64}}, "The file has changed since"),
     ],
 )
-def test_the_verdict(
-    page: Page, address: str, changes: dict[str, object], verdict: str
-) -> None:
+def test_the_verdict(page: Page, address: str, changes: dict, verdict: str) -> None:
     digest = hashlib.sha256((ROOT / "snippets" / NAME).read_bytes()).hexdigest()
-    entry = {
-        "run": "a run",
-        "state": "passed",
-        "cases": 7,
-        "manifest": {f"snippets/{NAME}": digest},
-    }
+    entry = {"run": "a run", "state": "passed", "cases": 7}
+    entry |= {"manifest": {f"snippets/{NAME}": digest}}
     facts = {"gpu": "a GPU", "date": "", "torch": "", "triton": "", "commit": ""}
     record = {"runs": {"a run": facts}, "snippets": {NAME: {"": entry | changes}}}
 

@@ -37,10 +37,8 @@ def test_a_policy_says_what_may_run(visit: Visit) -> None:
 def test_code_and_badges_are_seen_as_they_are_written(visit: Visit) -> None:
     seen = visit.page.evaluate(SEEN)
     article = next(parse(read(visit.path)).find("article"))
-    for kind, inner, outer in (
-        ("blocks", "code", "pre"),
-        ("badges", "summary", ".badge"),
-    ):
+    kinds = ("blocks", "code", "pre"), ("badges", "summary", ".badge")
+    for kind, inner, outer in kinds:
         around = {*article.find(outer)}
         written = [each.text() for each in article.find(inner) if each.parent in around]
         assert [each["text"] for each in seen[kind]] == written

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Locator, Page
 
-from tests.site.visit import PHONE, alive
+from tests.site.visit import go
 
 PAGE = "attention/choosing/"
 
@@ -19,8 +19,7 @@ SHIFTS = """start => new Promise(done => {
 @pytest.fixture
 def plot(page: Page, address: str) -> Locator:
     """The first plot of a page, in a window as wide as a desk has."""
-    page.goto(address + PAGE)
-    alive(page)
+    go(page, address + PAGE)
     plot = page.locator("figure.plot").first
     plot.scroll_into_view_if_needed()
     page.evaluate("document.fonts.ready.then(() => null)")
@@ -72,15 +71,9 @@ def test_the_values_are_those_of_the_table(plot: Locator) -> None:
         assert set(said.split(", ")) == pairs
 
 
-def test_a_finger_shows_the_values_of_a_column(page: Page, address: str) -> None:
-    browser = page.context.browser
-    assert browser
-    phone = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
-    touched = phone.new_page()
-    touched.goto(address + PAGE)
-    alive(touched)
-    plot = touched.locator("figure.plot").first
+def test_a_finger_shows_the_values_of_a_column(phone: Page, address: str) -> None:
+    go(phone, address + PAGE)
+    plot = phone.locator("figure.plot").first
     column = plot.locator("svg:visible .plot-column").nth(2)
     column.locator("rect").tap()
     assert shown(plot) == [column.get_attribute("aria-label")]
-    phone.close()

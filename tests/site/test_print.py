@@ -4,20 +4,18 @@ import re
 
 from playwright.sync_api import Page
 
-from tests.site.visit import alive
+from tests.site.visit import go
 
 
 def test_the_cheat_sheet_is_one_page(page: Page, address: str) -> None:
-    page.goto(address + "reference/cheat-sheet/")
-    alive(page)
+    go(page, address + "reference/cheat-sheet/")
     for paper in ("A4", "Letter"):
         printed = page.pdf(format=paper)
         assert re.findall(rb"/Count (\d+)", printed) == [b"1"]
 
 
 def test_paper_has_no_buttons(page: Page, address: str) -> None:
-    page.goto(address + "softmax/online/")
-    alive(page)
+    go(page, address + "softmax/online/")
     page.emulate_media(media="print")
     assert page.locator(".snippet-actions:visible").count() == 0
 
@@ -35,8 +33,7 @@ PAINTED = """scheme => {
 
 def test_paper_is_light_in_the_dark_scheme(page: Page, address: str) -> None:
     page.emulate_media(reduced_motion="reduce")
-    page.goto(address + "softmax/online/")
-    alive(page)
+    go(page, address + "softmax/online/")
     schemes = ("default", "slate")
     light, dark = (page.evaluate(PAINTED, scheme) for scheme in schemes)
     assert light != dark

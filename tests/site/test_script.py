@@ -5,7 +5,7 @@ from contextlib import suppress
 from playwright.sync_api import Page, TimeoutError
 
 from tests.site.test_pages import SEEN
-from tests.site.visit import Visit, alive
+from tests.site.visit import Visit, go
 
 PAGE = "softmax/persistent-programs/"
 BUTTON = "button[data-copy=block]"
@@ -41,8 +41,7 @@ def test_what_scrolls_and_only_that_takes_the_keyboard(visit: Visit) -> None:
 
 
 def test_a_pointer_marks_a_line_and_its_step(page: Page, address: str) -> None:
-    page.goto(address + PAGE)
-    alive(page)
+    go(page, address + PAGE)
     page.locator("code [data-line]").first.hover()
     assert page.locator("li[data-linked], p[data-linked]").count() == 1
     page.mouse.move(0, 0)
@@ -50,8 +49,7 @@ def test_a_pointer_marks_a_line_and_its_step(page: Page, address: str) -> None:
 
 
 def test_copying_is_seen_and_said_and_passes(page: Page, address: str) -> None:
-    page.goto(address + PAGE)
-    alive(page)
+    go(page, address + PAGE)
     button = page.locator(BUTTON).first
     label = button.text_content()
     button.focus()
@@ -68,8 +66,7 @@ def test_copying_is_seen_and_said_and_passes(page: Page, address: str) -> None:
 
 
 def test_a_refused_clipboard_is_said(page: Page, address: str) -> None:
-    page.goto(address + PAGE)
-    alive(page)
+    go(page, address + PAGE)
     page.evaluate("void (navigator.clipboard.write = () => Promise.reject())")
     page.locator(BUTTON).first.click()
     page.wait_for_selector("button[data-state=failed]:text('Could not copy')")

@@ -4,7 +4,7 @@ from contextlib import suppress
 
 from playwright.sync_api import Page, TimeoutError
 
-from tests.site.visit import alive
+from tests.site.visit import go
 
 INDEX = "search/search_index.json"
 FIRST = 3
@@ -36,8 +36,7 @@ FINDS = """([links, wanted, first]) => [...document.querySelectorAll(links)]
 
 
 def test_search_finds(page: Page, address: str) -> None:
-    page.goto(address)
-    alive(page)
+    go(page, address)
     with page.expect_navigation():
         page.keyboard.press("/")
     typed = page.locator(".md-search__input:focus")

@@ -10,24 +10,25 @@ VALUES = [0.1, 1 / 3, 2049.0, 2051.0, 65519.0, 65520.0, 6e-5, 3.1e-8, 2.9e-8, 1e
 FORMATS = {"e": [11, 15], "f": [24, 127]}  # the codes of struct: bits, largest exponent
 
 
+def stored(code: str, value: float) -> float:
+    """What is left of a value in a format."""
+    try:
+        return float(*struct.unpack(code, struct.pack(code, value)))
+    except OverflowError:
+        return math.inf
+
+
 @pytest.mark.parametrize("code", FORMATS)
-def test_numbers_are_rounded_as_in_the_format(
+def test_numbers_are_rounded_as_they_are_stored(
     page: Page, address: str, code: str
 ) -> None:
-    def stored(value: float) -> float:
-        try:
-            (found,) = struct.unpack(code, struct.pack(code, value))
-        except OverflowError:
-            return math.inf
-        return float(found)
-
     page.goto(address + "softmax/definition/")
     rounded = """async ([address, values, format]) => {
         const { rounded } = await import(address + "assets/javascripts/shift.mjs")
         return values.map(value => rounded(value, format))
     }"""
     found = page.evaluate(rounded, [address, VALUES, FORMATS[code]])
-    assert found == [stored(value) for value in VALUES]
+    assert found == [stored(code, value) for value in VALUES]
 
 
 def test_a_shift_by_the_maximum_saves_every_format(page: Page, address: str) -> None:

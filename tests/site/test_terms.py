@@ -1,11 +1,8 @@
 """A term of the glossary shows its entry to a pointer, the keyboard and a finger."""
 
-from collections.abc import Iterator
+from playwright.sync_api import Page, expect
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
-
-from tests.site.visit import PHONE, Visit
+from tests.site.visit import Visit
 
 PAGE = "reference/notation/"
 TERM = "a.term[href$='#running-maximum']"
@@ -21,13 +18,6 @@ def go(page: Page, address: str) -> None:
     """Open the page, and wait for the script of its terms; a font moves no more."""
     page.goto(address + PAGE, wait_until="networkidle")
     page.locator("#term-note").wait_for(state="attached")
-
-
-@pytest.fixture
-def phone(browser: Browser) -> Iterator[Page]:
-    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
-    yield context.new_page()
-    context.close()
 
 
 def test_a_pointer_opens_an_entry(page: Page, address: str) -> None:

@@ -22,8 +22,9 @@ def counts(url: str) -> bool:
     return bool(address.netloc) and not REPLAY.search(address.path)
 
 
-def alive(page: Page) -> None:
-    """Wait for the script of the page, which names the search."""
+def go(page: Page, url: str) -> None:
+    """Go to a page, and wait for its script, which names the search."""
+    page.goto(url)
     page.wait_for_selector(".md-search[aria-label]", state="attached")
 
 
@@ -56,19 +57,16 @@ class Visit:
         page.context.new_cdp_session(page).send("Network.clearBrowserCache")
         for event, listener in self._listeners.items():
             page.on(event, listener)  # type: ignore[call-overload]
-        page.goto(address + path)
-        alive(page)
+        go(page, address + path)
         page.evaluate("document.fonts.ready.then(() => null)")
         # Not as an element of the page, which the policy would refuse.
         page.evaluate(AXE)
         page.wait_for_load_state("networkidle")
         fetched = [r.sizes() for r in list(self.requests) if counts(r.url)]
-        self.weight = sum(
-            size["responseBodySize"] + size["responseHeadersSize"] for size in fetched
-        )
-        page.evaluate(
-            "document.querySelectorAll('details').forEach(d => { d.open = true })"
-        )
+        parts = "responseBodySize", "responseHeadersSize"
+        self.weight = sum(size[part] for size in fetched for part in parts)
+        unfold = "document.querySelectorAll('details').forEach(d => { d.open = true })"
+        page.evaluate(unfold)
 
     def close(self) -> None:
         """Leave the tab as if nobody had been there."""

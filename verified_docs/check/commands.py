@@ -12,16 +12,11 @@ LISTED = re.compile(r"^\s*\$ (.*?)(?:\s+#.*)?$|(?<!`)`([^`\n]+)`(?!`)", re.MULTI
 
 def faults(site: Site, text: str) -> Iterator[tuple[str, str]]:
     """Lines that are no known command, each with the reason."""
-    command = ""
     for line in text.rstrip("\n").split("\n"):
-        if command.endswith("\\"):
-            command = command[:-1].rstrip() + " " + line.strip().removeprefix("> ")
-        elif line.startswith("$ "):
-            command = line[2:].strip()
-        else:
+        command = line.removeprefix("$ ").strip()
+        if not line.startswith("$ "):
             yield line, f"typed-in output {short(line)}: use an output fence"
-            continue
-        if not command.endswith("\\") and not known(site, command):
+        elif not known(site, command):
             reason = f"command {short(command)}, which README does not list"
             yield line, f"{reason} and no test runs"
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from verified_docs import layout
 from verified_docs.check.site import Finding, Site, Weight
-from verified_docs.code.sections import SnippetError
 from verified_docs.code.snippets import Snippet
 
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
@@ -17,14 +16,11 @@ def check(site: Site) -> Iterator[Finding]:
     shown = sections(site)
     timed = "\n".join(map(read, sorted((site.root / "benchmarks").rglob("*.py"))))
     for name, snippet in site.snippets.items():
-        if isinstance(snippet, SnippetError):
-            yield Finding(layout.snippet_file(name), snippet.line, snippet.reason)
-        else:
-            yield from on_pages(snippet, shown.get(name, set()))
-            yield from recorded(site, snippet)
-            if not (snippet.wrong or re.search(rf"\b{snippet.path.stem}\b", timed)):
-                file = layout.snippet_file(name)
-                yield Finding(file, 1, "no benchmark knows it", Weight.WARNING)
+        yield from on_pages(snippet, shown.get(name, set()))
+        yield from recorded(site, snippet)
+        if not (snippet.wrong or re.search(rf"\b{snippet.path.stem}\b", timed)):
+            file = layout.snippet_file(name)
+            yield Finding(file, 1, "no benchmark knows it", Weight.WARNING)
         yield from tested(site, name)
     tested_by = layout.tested_by(site.root)
     for module in sorted((site.root / layout.TESTS).rglob("test_*.py")):

@@ -38,8 +38,6 @@ def differs(site: Site, built: Path, name: str) -> str:
         return ""
     pairs = enumerate(zip_longest(now, was))
     start = max(next(n for n, (one, other) in pairs if one != other) - AROUND, 0)
-    has, wants = (
-        short(each[start : start + 3 * AROUND].decode(errors="replace"))
-        for each in (was, now)
-    )
+    around = slice(start, start + 3 * AROUND)
+    has, wants = (short(each[around].decode(errors="replace")) for each in (was, now))
     return f"{name} has {has}, not {wants}; run `make site`"

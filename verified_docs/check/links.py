@@ -23,9 +23,8 @@ def check(site: Site) -> Iterator[Finding]:
                     continue
                 told.add(url)
                 if wrong := fault(site, page, url, ids):
-                    yield page.fault(
-                        f"<{node.tag}> has {url[:60]!r}, which {wrong}", url
-                    )
+                    reason = f"<{node.tag}> has {url[:60]!r}, which {wrong}"
+                    yield page.fault(reason, url)
         names = Counter(n.attrs["id"] for n in page.nodes if "id" in n.attrs)
         for name, count in names.items():
             if count > 1:

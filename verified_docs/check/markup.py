@@ -14,9 +14,6 @@ from verified_docs.check import commands
 from verified_docs.check.dom import Node
 from verified_docs.check.site import Finding, Page, Site, Weight, short
 
-NOTES = (
-    "abstract|bug|danger|example|failure|info|note|question|quote|success|tip|warning"
-)
 # The elements that Markdown writes, and the attributes of each.
 PLAIN = (
     "article blockquote code dd dl dt em h1 h2 h3 h4 hr li p span strong sub "
@@ -35,7 +32,8 @@ ELEMENTS = dict.fromkeys(PLAIN.split(), "") | {
 }
 COMMON = "class|data-line|id"
 CLASSES = re.compile(
-    rf"{NOTES}|admonition|admonition-title|headerlink|katex-display|math"
+    "abstract|bug|danger|example|failure|info|note|question|quote|success|tip|warning"
+    r"|admonition|admonition-title|headerlink|katex-display|math"
     r"|md-button(--primary)?|md-content__inner|md-typeset"
     r"|quiet|t-[a-z]+|tabbed-(alternate|block|content|labels|set)|term"
 )

@@ -88,10 +88,8 @@ def spoken(tex: str) -> str:
 
 def typed(text: str) -> str:
     """The reason why a figure is refused."""
-    return (
-        f"typed-in measurement {short(text)}: quote a record with {{measured: ...}} "
-        "or name its source with {stated: ... | ...}"
-    )
+    ways = "quote a record with {measured: ...} or name its source: {stated: ... | ...}"
+    return f"typed-in measurement {short(text)}: {ways}"
 
 
 def invisible(character: str) -> bool:

@@ -16,8 +16,8 @@ from mkdocs.structure.files import File
 
 from verified_docs import layout
 from verified_docs.check.dom import Node, parse
-from verified_docs.code import archive, snippets
-from verified_docs.code.sections import SnippetError
+from verified_docs.code import archive
+from verified_docs.code.snippets import Snippet
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import policy, sources
 from verified_docs.pages.hooks import EXTENSION
@@ -121,15 +121,10 @@ class Site:
             for suffix in ("md", "ipynb")
             for path in sorted(self.docs.rglob(f"*.{suffix}"))
         }
-        self.pages = [
-            Page(
-                path,
-                f"site/{path.relative_to(made)}",
-                self.sources.get(path),
-                parse(read(path)),
-            )
-            for path in sorted(made.rglob("*.html"))
-        ]
+        self.pages = []
+        for path in sorted(made.rglob("*.html")):
+            name, source = f"site/{path.relative_to(made)}", self.sources.get(path)
+            self.pages.append(Page(path, name, source, parse(read(path))))
 
     def target(self, path: Path) -> Path:
         """The HTML file that MkDocs makes of a page of `docs`."""
@@ -152,15 +147,10 @@ class Site:
         return options.get("evidence") or Evidence(self.root, options.get("gpu", ""))
 
     @functools.cached_property
-    def snippets(self) -> dict[str, snippets.Snippet | SnippetError]:
-        """Every snippet by name, or what is wrong with it."""
-        found: dict[str, snippets.Snippet | SnippetError] = {}
-        for name in layout.names(self.root):
-            try:
-                found[name] = snippets.load(self.root, name)
-            except SnippetError as error:
-                found[name] = error
-        return found
+    def snippets(self) -> dict[str, Snippet]:
+        """Every snippet by its name. Raises SnippetError."""
+        names = layout.names(self.root)
+        return {name: self.evidence.status(name).snippet for name in names}
 
     @functools.cached_property
     def prefix(self) -> str:

@@ -25,9 +25,8 @@ from pathlib import Path
 
 from verified_docs import languages, layout
 
-MARKER = re.compile(
-    rf"{languages.LANGUAGES['.py'].comment} --8<-- \[(start|end|line):(.*)\]"
-)
+COMMENT = languages.LANGUAGES[".py"].comment
+MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):(.*)\]")
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
@@ -142,11 +141,9 @@ def _markers(text: str) -> list[Marker]:
             reason = f"the character U+{ord(hidden[0]):04X} cannot be seen"
             raise Refused(number, reason)
         if "--8<--" in shown and number not in {marker.line for marker in found}:
-            raise Refused(
-                number,
-                f"{shown.strip()!r} is no marker; write # --8<-- [start:name], "
-                "[end:name] or [line:name], a comment on a line of its own",
-            )
+            forms = "[start:name], [end:name] or [line:name], a comment on its own line"
+            reason = f"{shown.strip()!r} is no marker; write # --8<-- {forms}"
+            raise Refused(number, reason)
     for marker in found:
         if not NAME.fullmatch(marker.name):
             reason = f"{marker.name!r} is no name; names match {NAME.pattern}"
@@ -234,10 +231,8 @@ def _spans(markers: list[Marker]) -> dict[str, tuple[int, int]]:
                 raise Refused(number, f"[end:{name}] ends no open section{known}")
             if name != stack[-1]:
                 around = f"{stack[-1]!r}, which started at line {starts[stack[-1]]}"
-                reason = "sections may nest but not cross"
-                raise Refused(
-                    number, f"section {name!r} ends inside {around}: {reason}"
-                )
+                reason = f"section {name!r} ends inside {around}"
+                raise Refused(number, f"{reason}: sections may nest but not cross")
             ends[stack.pop()] = number
             continue
         known_at, what = (

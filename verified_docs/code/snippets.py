@@ -52,9 +52,8 @@ class Snippet:
             return self.whole
         if name not in self.sections:
             known = ", ".join(self.sections) or "none"
-            raise SnippetError(
-                self.path, 1, f"there is no section {name!r}; the sections are: {known}"
-            )
+            reason = f"there is no section {name!r}; the sections are: {known}"
+            raise SnippetError(self.path, 1, reason)
         return self.sections[name]
 
 

@@ -54,10 +54,8 @@ def main(
     run, key = machine.run_name(facts), records.versions(facts)
     record = layout.memcheck_file if memcheck else layout.verification_file
     known = records.load(root / record(facts["gpu"]))
-    names = {
-        name: {layout.part(name), name.rpartition(".")[0]}
-        for name in layout.names(root)
-    }
+    found = layout.names(root)
+    names = {name: {layout.part(name), name.rpartition(".")[0]} for name in found}
     if lost := set(wanted) - set().union(*names.values()):
         print(f"make gpu: there is no part or snippet {', '.join(sorted(lost))}")
         return 1
@@ -70,8 +68,8 @@ def main(
     # The longest first, so that none is left to run alone at the end.
     sizes = {
         name: entry.cases
-        for found in records.load_all(root).values()
-        for name, entries in found.snippets.items()
+        for verification in records.load_all(root).values()
+        for name, entries in verification.snippets.items()
         for entry in entries.values()
     }
     due.sort(key=lambda name: -sizes.get(name, 0))

@@ -32,22 +32,13 @@ CHOICES = ("keyword", "markexpr", "deselect", "lf", "stepwise")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare what the Makefile passes."""
-    parser.getgroup("verified_docs").addoption(
-        "--record",
-        type=Path,
-        metavar="FILE",
-        help="record what is seen on this GPU; `make gpu` begins the file",
-    )
-    parser.getgroup("verified_docs").addoption(
-        "--memcheck",
-        action="store_true",
-        help="without demos, and without kernels that leave their tensors on purpose",
-    )
-    parser.getgroup("verified_docs").addoption(
-        "--due",
-        action="store_true",
-        help="without a GPU: one case of each test of a snippet that is known to pass",
-    )
+    add = parser.getgroup("verified_docs").addoption
+    what = "record what is seen on this GPU; `make gpu` begins the file"
+    add("--record", type=Path, metavar="FILE", help=what)
+    what = "without demos, and without kernels that leave their tensors on purpose"
+    add("--memcheck", action="store_true", help=what)
+    what = "without a GPU: one case of each test of a snippet that is known to pass"
+    add("--due", action="store_true", help=what)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -138,9 +129,8 @@ def demo(
         )
     if run.returncode or not run.stdout.strip():
         reason = f"exit status {run.returncode}" if run.returncode else "prints nothing"
-        pytest.fail(
-            f"{layout.snippet_file(snippet)}: {reason}\n{run.stderr}", pytrace=False
-        )
+        told = f"{layout.snippet_file(snippet)}: {reason}\n{run.stderr}"
+        pytest.fail(told, pytrace=False)
     checked()
     record_property("output", run.stdout)
     record_property("no_accuracy", getattr(request.module, "NO_ACCURACY", ""))

@@ -116,9 +116,8 @@ class Evidence:
         """The folder of the GPU that prose and plots quote first."""
         known = sorted({*self.verification, *self.benchmarks})
         if not self.gpu and len(known) > 1:
-            raise RecordError(
-                f"there are records of {', '.join(known)}: set the option gpu to one"
-            )
+            told = f"there are records of {', '.join(known)}"
+            raise RecordError(f"{told}: set the option gpu to one")
         return self.gpu or next(iter(known), "")
 
     def benchmark(self, name: str, part: str = "") -> Benchmark | None:
@@ -139,9 +138,8 @@ class Evidence:
         """Those of them that a list of it depends on."""
         kernels = {each.get("of", each.get("kernel")) for each in benchmark.data[part]}
         used = {layout.snippet_file(str(name)) for name in kernels}
-        used |= {
-            layout.benchmark_list(benchmark.path.stem, n) for n in (part, "__init__")
-        }
+        name = benchmark.path.stem
+        used |= {layout.benchmark_list(name, each) for each in (part, "__init__")}
         return {
             file
             for file in self.stale(benchmark)

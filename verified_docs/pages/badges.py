@@ -8,6 +8,7 @@ from typing import Any
 from verified_docs import layout
 from verified_docs.evidence.records import Entry
 from verified_docs.evidence.status import Run, Status, short
+from verified_docs.pages import figures
 from verified_docs.pages.figures import breakable, scientific
 
 INTERPRETER = "Triton's interpreter, on the CPU"
@@ -41,9 +42,8 @@ def label(status: Status) -> str:
             "unverified": "its failure is not yet tested",
         }
         return f"Wrong on purpose: {known[status.state]}"
-    others = "; ".join(
-        f"{run.state} on {short(run.gpu)}" for run in status.runs if not run.fresh
-    )
+    rest = (run for run in status.runs if not run.fresh)
+    others = "; ".join(f"{run.state} on {short(run.gpu)}" for run in rest)
     if status.fresh:
         return f"GPU-verified on {fresh}{'; ' if others else ''}{others}"
     return {
@@ -133,25 +133,19 @@ def _errors(entry: Entry) -> str:
     """Per dtype the largest error and its bound, or why nothing was measured."""
     if not entry.errors:
         return _list("No error is measured:", [entry.no_accuracy])
-    rows = "".join(
-        f'<tr><th scope="row">{escape(dtype)}</th><td>{scientific(found.error)}</td>'
-        f"<td>{scientific(found.bound)}</td><td>{breakable(found.case)}</td></tr>"
-        for dtype, found in entry.errors.items()
-    )
-    return (
-        '<div class="scroll"><table class="facts"><thead><tr><th scope="col">dtype</th>'
-        '<th scope="col">largest error</th><th scope="col">bound</th>'
-        f'<th scope="col">case</th></tr></thead><tbody>{rows}</tbody></table></div>'
-    )
+    shown = {
+        dtype: (scientific(each.error), scientific(each.bound), breakable(each.case))
+        for dtype, each in entry.errors.items()
+    }
+    rows = ((escape(dtype), figures.cells(row)) for dtype, row in shown.items())
+    return figures.facts(("dtype", "largest error", "bound", "case"), rows)
 
 
 def _skipped(entry: Entry) -> str:
     """Why cases were skipped, and how many; empty if none were."""
     counts = Counter(entry.skipped.values())
-    return _list(
-        "Not tried there:",
-        [f"{why} ({n} case{'s' * (n > 1)})" for why, n in counts.items()],
-    )
+    told = [f"{why} ({n} case{'s' * (n > 1)})" for why, n in counts.items()]
+    return _list("Not tried there:", told)
 
 
 def _list(title: str, items: list[str]) -> str:
@@ -187,11 +181,8 @@ def proof(statuses: list[Status], verdicts: Iterable[Mapping[str, Any]]) -> str:
     """
     runs = [run for status in statuses for run in status.fresh]
     verified = sum(bool(status.fresh) for status in statuses)
-    caught = sum(
-        len(each["caught"])
-        for record in verdicts
-        for each in record["snippets"].values()
-    )
+    judged = (each for record in verdicts for each in record["snippets"].values())
+    caught = sum(len(each["caught"]) for each in judged)
     gpus = _gpus(runs)
     facts = [
         (f"{verified} of {len(statuses)}", "files passed on a GPU as they are now"),
@@ -208,24 +199,18 @@ def table(statuses: list[Status], base: str = "/", published: str = "") -> str:
     """Every snippet in a table: its badge, and what each GPU showed or did not."""
     tried = [run.gpu for status in statuses for run in status.runs]
     untried = [gpu for status in statuses for gpu in status.untried]
-    gpus = list(dict.fromkeys([*tried, *untried]))
-    heads = ["file", "state", *(gpus or ["any GPU"])]
-    head = "".join(f'<th scope="col">{escape(text)}</th>' for text in heads)
-    rows = ""
+    gpus = list(dict.fromkeys([*tried, *untried])) or ["any GPU"]
+    rows = []
     for status in statuses:
         cells = "".join(
             f'<td data-label="{escape(gpu)}">'
             f"{'<br>'.join(_cell(status, gpu)) or 'not run'}</td>"
-            for gpu in heads[2:]
+            for gpu in gpus
         )
-        rows += (
-            f'<tr><th scope="row"><code>{breakable(status.snippet.name)}</code></th>'
-            f"<td>{render(status, base, published)}</td>{cells}</tr>"
-        )
-    return (
-        f'<div class="scroll"><table class="facts verification"><thead><tr>{head}</tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>"
-    )
+        badge = f"<td>{render(status, base, published)}</td>"
+        rows.append((f"<code>{breakable(status.snippet.name)}</code>", badge + cells))
+    heads = ["file", "state", *map(escape, gpus)]
+    return figures.facts(heads, rows, classes="facts verification")
 
 
 def _cell(status: Status, gpu: str) -> Iterator[str]:

@@ -36,10 +36,9 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Code from a snippet: the body is the line --8<-- "softmax/online.py:kernel"."""
     match = layout.INCLUDE.fullmatch(body.strip())
     if not match:
-        raise FenceError(
-            'code comes from snippets: the body is --8<-- "part/name.py:section", '
-            f"not {body.strip()[:60]!r}"
-        )
+        wanted = 'the body is --8<-- "part/name.py:section"'
+        given = repr(body.strip()[:60])
+        raise FenceError(f"code comes from snippets: {wanted}, not {given}")
     snippet, section = site.evidence.resolve(match[1])
     lines = highlight(section.text, LANGUAGE, site.identifiers)
     for name, span in section.marks.items():
@@ -101,16 +100,14 @@ def output(site: Site, body: str, options: Mapping[str, str]) -> str:
     local = site.evidence.status(options["from"]).interpreter
     if local and local.fresh and not (run and run.fresh):
         run = local
+    what = f"Output of <code>{name}</code>"
     if run is None:
-        return (
-            f'<p class="no-record">Output of <code>{name}</code>: not yet recorded</p>'
-        )
+        return f'<p class="no-record">{what}: not yet recorded</p>'
     where = run.gpu or badges.INTERPRETER
     stale = "" if run.fresh else " (stale: the file has changed since)"
     text = run.entry.output.rstrip("\n") + "\n"
     made = f'data-output="{name}" data-record="{escape(run.folder)}"'
-    facts = f"Output of <code>{name}</code> on {escape(where)}{stale}"
-    return _printed(made, facts, text)
+    return _printed(made, f"{what} on {escape(where)}{stale}", text)
 
 
 def _printed(made: str, facts: str, text: str) -> str:
@@ -155,16 +152,6 @@ def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
     return diagrams.render(path, site.unique("diagram"))
 
 
-def replay(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """A recorded run of a kernel, which can be stepped through."""
-    return replays.render(site, body)
-
-
-def shift(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """Softmax in four formats, with a shift that the reader moves."""
-    return "<figure><verified-shift></verified-shift></figure>"
-
-
 def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The roofline of the named roofs, with a kernel that the reader moves on it."""
     record = site.evidence.benchmark(options["record"])
@@ -184,31 +171,6 @@ def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
     )
 
 
-def plot(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """A line plot of a benchmark's record."""
-    return plots.plot(site.evidence, site.style, body)
-
-
-def heatmap(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """Two groups of kernels of a benchmark's record, shape by shape."""
-    return plots.heatmap(site.evidence, site.style, body)
-
-
-def spans(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """When programs ran, as a clock inside the kernels measured it."""
-    return timeline.render(site.evidence, site.style, body)
-
-
-def measurements(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """A table of a benchmark's record."""
-    return plots.table(site.evidence, body)
-
-
-def verification(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """Every snippet, with what was and what was not tried on which GPU."""
-    return badges.table(site.statuses(), site.base, site.published)
-
-
 def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
     """What stands behind the site, in figures."""
     files = layout.verdict_files(site.evidence.root)
@@ -216,16 +178,10 @@ def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
     return badges.proof(site.statuses(), verdicts)
 
 
-def map_of_rungs(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """The pages of the navigation that are rungs."""
-    return ladder.render(site.evidence.root / "docs", site.nav, site.base)
-
-
 def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A form that hashes a snippet in the browser and compares it with the records."""
-    choices = "".join(
-        f"<option>{escape(name)}</option>" for name in layout.names(site.evidence.root)
-    )
+    names = layout.names(site.evidence.root)
+    choices = "".join(f"<option>{escape(name)}</option>" for name in names)
     return (
         f'<form class="confirm" data-records="{" ".join(site.evidence.verification)}" '
         'data-search-exclude><label for="confirm-snippet">File</label> '
@@ -246,6 +202,7 @@ def console(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 
 Fence = Callable[[Site, str, Mapping[str, str]], str]
+# The kinds: what makes the HTML, and the options.
 FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "python": (include, ()),
     "diff": (diff, ("from", "to")),
@@ -253,16 +210,25 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "cell": (cell, ("notebook", "id")),
     "notebook": (to_run, ()),
     "svg": (svg, ()),
-    "replay": (replay, ()),
-    "shift": (shift, ()),
+    # A recorded run of a kernel, which can be stepped through.
+    "replay": (lambda site, body, _: replays.render(site, body), ()),
+    # Softmax in four formats, with a shift that the reader moves.
+    "shift": (lambda *_: "<figure><verified-shift></verified-shift></figure>", ()),
     "roofline": (roofline, ("record", "bandwidth", "fp32", "bf16", "source")),
-    "plot": (plot, ()),
-    "heatmap": (heatmap, ()),
-    "timeline": (spans, ()),
-    "measurements": (measurements, ()),
-    "verification": (verification, ()),
+    # Of a benchmark's record: lines, two groups of kernels shape by shape, what a clock
+    # inside the kernels measured, a table.
+    "plot": (lambda site, body, _: plots.plot(site.evidence, site.style, body), ()),
+    "heatmap": (lambda s, body, _: plots.heatmap(s.evidence, s.style, body), ()),
+    "timeline": (lambda s, body, _: timeline.render(s.evidence, s.style, body), ()),
+    "measurements": (lambda site, body, _: plots.table(site.evidence, body), ()),
+    # Every snippet, with what was and what was not tried on which GPU.
+    "verification": (lambda s, *_: badges.table(s.statuses(), s.base, s.published), ()),
     "confirm": (confirm, ()),
-    "ladder": (map_of_rungs, ()),
+    # The pages of the navigation that are rungs.
+    "ladder": (
+        lambda s, *_: ladder.render(s.evidence.root / "docs", s.nav, s.base),
+        (),
+    ),
     "proof": (proof, ()),
     "console": (console, ()),
 }

@@ -151,10 +151,8 @@ def draw(plot: Plot, layout: Layout) -> str:
     """The inside of the SVG. Raises FigureError."""
     values = [value for line in plot.lines for value in line.values.values()]
     shown = [*values, *plot.levels.values()]
-    across, up = (
-        _scale("x", plot.x_scale, plot.columns),
-        _scale("y", plot.y_scale, shown),
-    )
+    across = _scale("x", plot.x_scale, plot.columns)
+    up = _scale("y", plot.y_scale, shown)
     linear = plot.y_scale == "linear"
     ticks = round_ticks(max(shown)) if linear else _powers(plot.y_scale, shown)
     frame = Frame(layout, across, up, plot.columns, ticks)
@@ -315,11 +313,8 @@ def _columns(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str
     """What each column shows while it is looked at: its place, and all its values."""
     layout = frame.layout
     at = [frame.x(column) for column in plot.columns]
-    edges = [
-        layout.left,
-        *((one + other) / 2 for one, other in itertools.pairwise(at)),
-        layout.right,
-    ]
+    between = ((one + other) / 2 for one, other in itertools.pairwise(at))
+    edges = [layout.left, *between, layout.right]
     value_x, anchor = _value(layout)
     for n, column in enumerate(plot.columns):
         here = [line for line in plot.lines if column in line.values]

@@ -11,7 +11,7 @@ The pages' small language is read here and nowhere else, by Python's shlex:
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
@@ -63,9 +63,8 @@ def scientific(value: float) -> str:
     if not value:
         return "0"
     mantissa, exponent = f"{value:.1e}".split("e")
-    return (
-        f"{mantissa}\u00a0{TIMES}\u00a010{str(int(exponent)).translate(SUPERSCRIPTS)}"
-    )
+    power = str(int(exponent)).translate(SUPERSCRIPTS)
+    return f"{mantissa}\u00a0{TIMES}\u00a010{power}"
 
 
 def size(value: float) -> str:
@@ -131,10 +130,8 @@ def unit(path: str, form: str) -> str:
     if form in fitting:
         return form
     if form or len(fitting) > 1:
-        shown = " or ".join(name for name in fitting if name)
-        raise FigureError(
-            f"{key} is shown as {shown}, not as {form or 'a bare number'}"
-        )
+        shown, wrong = " or ".join(filter(None, fitting)), form or "a bare number"
+        raise FigureError(f"{key} is shown as {shown}, not as {wrong}")
     return fitting[0]
 
 
@@ -243,6 +240,29 @@ def unmeasured() -> str:
     return f'<span class="unmeasured">{NOT_YET}</span>'
 
 
+def facts(
+    heads: Iterable[str],
+    rows: Iterable[tuple[str, str]],
+    caption: str = "",
+    classes: str = "facts",
+) -> str:
+    """A table that scrolls where it is too wide, of the HTML of its parts.
+
+    Each row has a name and cells, which begin and end with their tags.
+    """
+    head = "".join(f'<th scope="col">{each}</th>' for each in heads)
+    body = "".join(f'<tr><th scope="row">{name}</th>{row}</tr>' for name, row in rows)
+    return (
+        f'<div class="scroll"><table class="{classes}">{caption}<thead><tr>{head}</tr>'
+        f"</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def cells(shown: Iterable[str]) -> str:
+    """Cells of such a row."""
+    return "".join(f"<td>{each}</td>" for each in shown)
+
+
 def record(evidence: Evidence, name: str, part: str = LIST) -> Benchmark:
     """The record to quote a list of. Raises FigureError, or NotYet if none is made."""
     if found := evidence.benchmark(name, part):
@@ -303,9 +323,8 @@ def select(
     known = {key for measurement in measurements for key in measurement}
     for key in (*where, *keys):
         if measurements and key not in known:
-            raise Absent(
-                f"no measurement has {key!r}; they have: {', '.join(sorted(known))}"
-            )
+            they = ", ".join(sorted(known))
+            raise Absent(f"no measurement has {key!r}; they have: {they}")
     found = [
         measurement
         for measurement in measurements
@@ -313,9 +332,8 @@ def select(
         and all(measurement.get(key) is not None for key in keys)
     ]
     if not found:
-        if (kernel := where.get("kernel")) and not known_kernel(
-            evidence, measurements, str(kernel)
-        ):
+        kernel = str(where.get("kernel") or "")
+        if kernel and not known_kernel(evidence, measurements, kernel):
             raise NotYet
         wanted = " ".join(f"{key}={value}" for key, value in where.items())
         raise Absent(f"{name} has no measurement with {wanted or keys}")

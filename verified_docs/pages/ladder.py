@@ -23,23 +23,21 @@ def render(docs: Path, nav: Sequence[Mapping[str, Any]], base: str = "") -> str:
     `base` is the way to the root of the site. Raises LadderError where `after` names
     no rung.
     """
-    facts: dict[str, Mapping[str, Any]] = {}
-    places: dict[str, tuple[str, int]] = {}  # the part, and the number there
+    rungs: dict[str, dict[str, dict[str, Any]]] = {}
     for part, pages in parts(nav).items():
-        fronts = {page: front_matter(docs / page) for page in pages}
-        rungs = {page: front for page, front in fronts.items() if "idea" in front}
-        facts |= rungs
-        places |= {page: (part, n) for n, page in enumerate(rungs, 1)}
+        fronts = {n: front_matter(docs / n) | {"title": t} for n, t in pages.items()}
+        if known := {page: front for page, front in fronts.items() if "idea" in front}:
+            rungs[part] = known
+    places = {
+        page: f"{escape(part)} {number}"
+        for part, fronts in rungs.items()
+        for number, page in enumerate(fronts, 1)
+    }
     shown = ""
-    for part, pages in parts(nav).items():
-        items = "".join(
-            _rung(base + page, title, facts[page], places)
-            for page, title in pages.items()
-            if page in facts
-        )
-        if items:
-            head = f'<p class="ladder-part">{escape(part)}</p>'
-            shown += f"<div>{head}<ol>{items}</ol></div>"
+    for part, fronts in rungs.items():
+        items = (_rung(base + page, front, places) for page, front in fronts.items())
+        head = f'<p class="ladder-part">{escape(part)}</p>'
+        shown += f"<div>{head}<ol>{''.join(items)}</ol></div>"
     return f'<div class="ladder">{shown}</div>'
 
 
@@ -62,20 +60,14 @@ def parts(nav: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     }
 
 
-def _rung(
-    page: str,
-    title: str,
-    front: Mapping[str, Any],
-    places: Mapping[str, tuple[str, int]],
-) -> str:
+def _rung(page: str, front: Mapping[str, Any], places: Mapping[str, str]) -> str:
     after = ""
     if origin := front.get("after"):
         if origin not in places:
             raise LadderError(f"{page}: after: {origin}, which is no rung")
-        part, number = places[origin]
-        after = f" <small>after {escape(part)} {number}</small>"
+        after = f" <small>after {places[origin]}</small>"
     address = f"{Path(page).with_suffix('').as_posix()}/"
     return (
-        f'<li><a href="{address}">{escape(title)}</a>'
+        f'<li><a href="{address}">{escape(front["title"])}</a>'
         f"<span>{escape(str(front['idea']))}{after}</span></li>"
     )

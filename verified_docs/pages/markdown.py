@@ -29,6 +29,7 @@ from verified_docs.pages.terms import Terms
 from verified_docs.pages.tree import Headers
 
 DIRECTIVE = r"\{(measured|stated|verified):([^{}\n]*)\}"
+Options = dict[str, str]
 PIPE = "\ue000"  # Private use: it keeps a directive's | from ending a table cell.
 # attr_list wants the name of a step's line of code below the step, not at its end.
 STEP = re.compile(r'^(\s*)(.*\S)\s*(\{:\s*data-line="[^"]*"\s*\})\s*$')
@@ -77,15 +78,14 @@ class VerifiedDocs(Extension):
         name = "pymdownx.superfences"
         md.registerExtensions([name], {name: {"custom_fences": [fence]}})
         md.block_level_elements.append("verified-replay")
-        tex = MarkedTex(root / self.getConfig("katex"), macros)
-        tex.mark = self.site.mark
+        tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
         md.preprocessors.register(Lines(md), "verified-lines", 24)
         # After code spans (190), before TeX would see a $ and backslashes escape.
         inline = Directive(DIRECTIVE, md, self.site)
         md.inlinePatterns.register(inline, "verified-directive", 189.95)
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
-        formulas = TexTreeprocessor(md, tex)
+        formulas = TexTreeprocessor(md, tex, self.site.mark)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         terms = Terms(md, self.site, self.getConfig("everyday"))
         md.treeprocessors.register(terms, "verified-terms", 5)
@@ -112,34 +112,22 @@ def tensors(table: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     return macros, identifiers
 
 
-def keep_options(
-    language: str,
-    inputs: dict[str, str],
-    options: dict[str, str],
-    attrs: dict[str, str],
-    md: Markdown,
-) -> bool:
+def keep_options(language: str, inputs: Options, options: Options, *_: Any) -> bool:
     """A validator for superfences that leaves judgement to the formatter."""
     options.update(inputs)
     return True
 
 
 def render_fence(
-    site: Site,
-    src: str,
-    language: str,
-    name: str,
-    options: dict[str, str],
-    md: Markdown,
-    **_: Any,
+    site: Site, src: str, language: str, _: str, given: Options, md: Markdown, **__: Any
 ) -> str:
     """A formatter for superfences. Raises PageError."""
     site.base = base(md)
     try:
-        html = blocks.render(site, language or "", src, options)
-        return marked(html, site.mark, language, src, dict(options))
+        html = blocks.render(site, language or "", src, given)
+        return marked(html, site.mark, language, src, dict(given))
     except Exception as error:
-        head = " ".join([language or "", *map(str, options.values())])
+        head = " ".join([language or "", *map(str, given.values())])
         raise PageError(f"```{head}, {src.strip()[:60]!r}: {error}") from error
 
 
@@ -194,16 +182,6 @@ def directive(site: Site, kind: str, text: str) -> str:
     if text != "summary":
         raise ValueError("it is written {verified: summary}")
     return badges.summary(site.statuses())
-
-
-class MarkedTex(Tex):
-    """KaTeX whose formulas are known as such to the check."""
-
-    mark = ""
-
-    def render(self, formula: str, display: bool = False) -> str:
-        """See `Tex`."""
-        return marked(super().render(formula, display), self.mark, "tex", formula)
 
 
 class End(Postprocessor):

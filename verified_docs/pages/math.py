@@ -14,6 +14,7 @@ from py_mini_racer import MiniRacer
 
 from verified_docs.pages.engine import started
 from verified_docs.pages.errors import PageError
+from verified_docs.pages.made import marked
 
 RENDER = """
 const shown = (formula, displayMode, macros) => katex.renderToString(formula, {
@@ -35,9 +36,7 @@ const render = (formulas, macros) =>
   JSON.stringify(formulas.map((formula) => attempt(...formula, macros)));
 """
 # How far a part of a formula reaches above and below its line, in its own ems.
-STRUT = re.compile(
-    r'class="katex-strut" style="height:([\d.]+)em;(?:vertical-align:-([\d.]+))?'
-)
+STRUT = re.compile(r'-strut" style="height:([\d.]+)em;(?:vertical-align:-([\d.]+))?')
 LINE = 1.2  # ems, of KaTeX's stylesheet
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
@@ -90,19 +89,18 @@ def _known(katex: Path, macros: str) -> dict[tuple[str, bool], str]:
 class TexTreeprocessor(Treeprocessor):
     """Replaces what pymdownx.arithmatex (generic) found by rendered formulas."""
 
-    def __init__(self, md: Markdown, tex: Tex) -> None:
+    def __init__(self, md: Markdown, tex: Tex, mark: str) -> None:
         super().__init__(md)
         self.tex = tex
+        self.mark = mark
 
     def run(self, root: Element) -> None:
         """Render every formula. Raises TexError, also for one inside a heading."""
         for heading in root.iter():
             formula = next(filter(_is_math, heading.iter()), None)
             if heading.tag in HEADINGS and formula is not None:
-                text = "".join(heading.itertext()).strip()
-                raise TexError(
-                    f"TeX in the heading {text!r}: a table of contents cannot show it"
-                )
+                what = f"TeX in the heading {''.join(heading.itertext()).strip()!r}"
+                raise TexError(f"{what}: a table of contents cannot show it")
         found = list(filter(_is_math, root.iter()))
         self.tex.prepare((_source(each), each.tag == "div") for each in found)
         for element in found:
@@ -111,7 +109,7 @@ class TexTreeprocessor(Treeprocessor):
     def _replace(self, element: Element) -> None:
         display = element.tag == "div"
         formula = _source(element)
-        html = self.tex.render(formula, display)
+        html = marked(self.tex.render(formula, display), self.mark, "tex", formula)
         tail = element.tail
         element.clear()
         # Not <span>: the search plugin would end the exclusion at the first </span>.

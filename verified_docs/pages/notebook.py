@@ -44,16 +44,13 @@ def compose(path: Path, root: Path) -> str:
             blocks.append(source)
         elif cell["cell_type"] == "code":
             reference = cell["metadata"].get("snippet")
+            where = f"{path}: cell {cell['id']!r}"
             if not reference:
-                raise NotebookError(
-                    f"{path}: cell {cell['id']!r}: its metadata has no "
-                    '"snippet", such as "softmax/safe.py:demo"'
-                )
+                such = '"snippet", such as "softmax/safe.py:demo"'
+                raise NotebookError(f"{where}: its metadata has no {such}")
             if source != text(root, reference):
-                raise NotebookError(
-                    f"{path}: cell {cell['id']!r}: it differs from {reference}, "
-                    f"which `{COMMAND} {path}` copies into it"
-                )
+                how = f"which `{COMMAND} {path}` copies into it"
+                raise NotebookError(f"{where}: it differs from {reference}, {how}")
             blocks.append(f'```python\n--8<-- "{reference}"\n```')
             if cell["outputs"]:
                 blocks.append(f'```cell notebook="{name}" id="{cell["id"]}"\n```')

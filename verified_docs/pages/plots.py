@@ -51,10 +51,8 @@ class Style:
         """Raises ValueError where a kernel's colour or marker is none."""
         for name, (colour, marker) in self.kernels.items():
             if colour not in range(1, COLOURS + 1) or marker not in MARKERS:
-                known = ", ".join(MARKERS)
-                raise ValueError(
-                    f"plots: {name}: a colour from 1 to {COLOURS} and one of {known}"
-                )
+                wanted = f"a colour from 1 to {COLOURS} and one of {', '.join(MARKERS)}"
+                raise ValueError(f"plots: {name}: {wanted}")
 
     def words(self, key: str) -> str:
         """What a key of a record is called on an axis. Raises FigureError."""
@@ -74,9 +72,8 @@ class Style:
 
         The lines of libraries are dashed. Raises FigureError.
         """
-        values = {
-            c: found.values[row, c] for c in found.columns if (row, c) in found.values
-        }
+        there = (c for c in found.columns if (row, c) in found.values)
+        values = {c: found.values[row, c] for c in there}
         if series != "kernel":
             n = found.rows.index(row)
             marker = list(MARKERS.values())[n]
@@ -149,10 +146,8 @@ def grid(
         if key[0] not in rows:
             continue
         if key in values:
-            raise FigureError(
-                f"several measurements for {row}={key[0]}, {column}={key[1]}: "
-                "say more in where"
-            )
+            several = f"several measurements for {row}={key[0]}, {column}={key[1]}"
+            raise FigureError(f"{several}: say more in where")
         values[key] = item[value]
     if not values:
         raise NotYet
@@ -321,25 +316,19 @@ def absent(title: str) -> str:
 
 def _table(found: Grid, corner: str, forms: Mapping[Any, str], title: str) -> str:
     caption = f"<caption>{escape(title)}</caption>" if title else ""
-    head = "".join(f'<th scope="col">{number(c)}</th>' for c in found.columns)
-    body = ""
-    for row in found.rows:
-        shown = "".join(_cell(found, (row, c), forms[c]) for c in found.columns)
-        body += (
-            f'<tr><th scope="row"><code>{breakable(found.label(row))}</code></th>'
-            f"{shown}</tr>"
+    rows = (
+        (
+            f"<code>{breakable(found.label(row))}</code>",
+            figures.cells(_cell(found, (row, c), forms[c]) for c in found.columns),
         )
-    return (
-        f'<div class="scroll"><table class="facts">{caption}<thead><tr>'
-        f'<th scope="col">{escape(corner)}</th>{head}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
+        for row in found.rows
     )
+    return figures.facts([escape(corner), *map(number, found.columns)], rows, caption)
 
 
 def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
-    if key not in found.values:
-        return "<td>not measured</td>"
-    return f"<td>{escape(render(found.values[key], form))}</td>"
+    there = key in found.values
+    return escape(render(found.values[key], form)) if there else "not measured"
 
 
 def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:

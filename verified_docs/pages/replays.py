@@ -31,7 +31,8 @@ LETTERS = {"lines": (110, 3), "many": (46, 5)}
 WIDTH, EDGE, GAP, LINE = 400, 10, 18, 22
 CELL = 34  # the width of a cell that holds a number
 CHARACTER = 7.5  # of a digit
-Values = list[float | int | str | None]
+Value = float | int | str | None
+Values = list[Value]
 Facts = dict[str, Any]
 
 
@@ -167,16 +168,13 @@ def indices(ranges: list[int]) -> list[int]:
 
 def stage(run: Facts, last: int) -> Stage:
     """What is where after that step."""
-    found = Stage({t["name"]: start(t) for t in run["tensors"]})
+    found = Stage({})
+    for each in run["tensors"]:
+        nothing = [None] * math.prod(each["shape"])
+        found.memory[each["name"]] = list(each.get("values", nothing))
     for step in run["steps"][: last + 1]:
         found.apply(step)
     return found
-
-
-def start(tensor: Facts) -> Values:
-    """What an array holds before the first step."""
-    values: Values = list(tensor.get("values", [None] * math.prod(tensor["shape"])))
-    return values
 
 
 def ever(run: Facts, name: str) -> Values:
@@ -187,24 +185,20 @@ def ever(run: Facts, name: str) -> Values:
 def draw(name: str, run: Facts, last: int) -> str:
     """The SVG of one frame: memory above, the chip below."""
     seen = stage(run, last)
-    above = [
-        grid(t, seen.memory[t["name"]], seen.now.get(t["name"], set()))
-        for t in run["tensors"]
-    ]
-    below = [
-        grid(s, seen.held[s["name"]])
-        if len(s["shape"]) > 1
-        else bars(s, seen.held[s["name"]], largest(ever(run, s["name"])))
-        for s in run["state"]
-        if s["name"] in seen.held
-    ]
+    above = []
+    for tensor in run["tensors"]:
+        array = tensor["name"]
+        above.append(grid(tensor, seen.memory[array], seen.now.get(array)))
+    below, told = [], []
+    for item in run["state"]:
+        if values := seen.held.get(item["name"]):
+            flat = len(item["shape"]) < 2
+            most = largest(ever(run, item["name"]))
+            below.append(bars(item, values, most) if flat else grid(item, values))
+            told.append(f"{item['label']}: {', '.join(map(text, values))}")
     memory, height = flow(above, LINE)
     chip, end = flow(below, height + 2 * LINE)
-    words = "; ".join(
-        f"{s['label']}: {', '.join(map(text, seen.held[s['name']]))}"
-        for s in run["state"]
-        if s["name"] in seen.held
-    )
+    words = "; ".join(told)
     head = f"{name}, step {last + 1} of {len(run['steps'])}"
     return (
         f'<svg class="replay-frame" viewBox="0 0 {WIDTH} {end + EDGE}" role="img">'
@@ -252,8 +246,8 @@ def grid(item: Facts, values: Values, now: set[int] | None = None) -> Drawn:
         row, column = divmod(n, width)
         x, y = (row, column) if turned else (column, row)
         if value is not None:
-            corner = x * wide, LINE + y * high
-            cells.append(cell(item, value, *corner, wide, high, most))
+            box = x * wide, LINE + y * high, wide, high
+            cells.append(cell(item, value, box, abs(number(value)) / most))
     lines = [f"M0,{LINE + y * high:g}h{across * wide:g}" for y in range(down + 1)]
     lines += [f"M{x * wide:g},{LINE}v{down * high:g}" for x in range(across + 1)]
     outline = f'<path class="line" d="{"".join(lines)}" stroke-opacity="0.35"/>'
@@ -280,17 +274,9 @@ def boxes(cells: list[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
     return [(x, y, 1, 1) for x, y in cells]
 
 
-def cell(
-    item: Facts,
-    value: float | int | str,
-    x: float,
-    y: float,
-    width: float,
-    height: float,
-    most: float,
-) -> str:
-    """A cell: its colour, and its number if there is room."""
-    tint = abs(value) / most if isinstance(value, int | float) else 0
+def cell(item: Facts, value: Value, box: tuple[float, ...], tint: float) -> str:
+    """A cell: its colour, as deep as the tint, and its number if there is room."""
+    x, y, width, height = box
     shown = (
         f'<rect class="{colour(item)}" x="{x:g}" y="{y:g}" width="{width:g}" '
         f'height="{height:g}" fill-opacity="{0.06 + 0.4 * tint:.2f}"/>'
@@ -304,9 +290,14 @@ def cell(
     return shown
 
 
+def number(value: Value) -> float:
+    """The value, or 0 where it is no finite number."""
+    return value if isinstance(value, int | float) else 0
+
+
 def largest(values: Values) -> float:
     """The largest value without its sign; 1 where there is none but 0."""
-    return max((abs(v) for v in values if isinstance(v, int | float)), default=0) or 1
+    return max((abs(number(value)) for value in values), default=0) or 1
 
 
 def bars(item: Facts, values: Values, most: float) -> Drawn:
@@ -314,7 +305,7 @@ def bars(item: Facts, values: Values, most: float) -> Drawn:
     shown = [label(item)]
     for n, value in enumerate(values):
         y = LINE + n * 18
-        size = 56 * abs(value) / most if isinstance(value, int | float) else 0
+        size = 56 * abs(number(value)) / most
         shown.append(
             f'<rect class="{colour(item)}" x="0" y="{y}" width="{size:.1f}" '
             f'height="16" fill-opacity="0.25"/><text class="ink" x="3" y="{y + 13}" '
@@ -334,7 +325,7 @@ def colour(item: Facts) -> str:
     return f"t-{item['colour']}" if item["colour"] else "ink"
 
 
-def text(value: float | int | str | None, digits: int = 3) -> str:
+def text(value: Value, digits: int = 3) -> str:
     """A number as a cell has it."""
     if value is None:
         return ""

@@ -221,16 +221,10 @@ def _lane(lane: Lane, frame: Frame, top: int) -> Iterator[str]:
 
 
 def _numbers(tracks: list[Track], head: Sequence[str]) -> str:
-    columns = "".join(f'<th scope="col">{words}</th>' for words in head)
-    rows = "".join(
-        f'<tr><th scope="row">{escape(track.name)}</th>'
-        + "".join(f"<td>{escape(str(fact))}</td>" for fact in bar.facts)
-        + "</tr>"
+    rows = (
+        (escape(track.name), figures.cells(escape(str(fact)) for fact in bar.facts))
         for track in tracks
         for lane in track.lanes
         for bar in lane.bars
     )
-    return (
-        f'<div class="scroll"><table class="facts"><thead><tr>{columns}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+    return figures.facts(head, rows)
