@@ -18,6 +18,7 @@ INTERPRETER = "records/interpreter/verification.json"
 VERIFICATION = "verification.json"
 MEMCHECK = "memcheck.json"
 VERDICTS = "mutants.json"
+COMPILED = "records/interpreter/compiled.json"
 REPLAYS = "tests/replays"
 REPLAYED = "records/interpreter/replays"
 NOTEBOOKS = "notebooks"
@@ -116,7 +117,7 @@ def verdict_files(root: Path) -> list[Path]:
 def benchmark_files(root: Path) -> list[Path]:
     """The record of every part on every GPU."""
     found = (root / RECORDS).glob("*/*.json")
-    others = VERIFICATION, MEMCHECK, VERDICTS
+    others = VERIFICATION, MEMCHECK, VERDICTS, PurePosixPath(COMPILED).name
     return sorted(path for path in found if path.name not in others)
 
 

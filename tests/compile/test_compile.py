@@ -1,7 +1,7 @@
 """Every kernel compiles to machine code, for each dtype, on a machine without a GPU.
 
 The interpreter accepts what the compiler does not: a variable that changes its type in
-a loop, for instance.
+a loop, for instance. With --due, what is known to compile is not compiled again.
 """
 
 import json
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.compile import compiled
 from verified_docs import layout
 
 ROOT = Path(__file__).parents[2]
@@ -48,11 +49,11 @@ def compiler() -> Iterator[Compiler]:
     ) as process:
 
         @cache
-        def compiled(path: Path) -> Kernels:
+        def answer(path: Path) -> Kernels:
             print(path, file=process.stdin, flush=True)
             return json.loads(process.stdout.readline())
 
-        yield compiled
+        yield answer
         process.stdin.close()
 
 
@@ -63,12 +64,17 @@ def assembly(compiler: Compiler, name: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", SNIPPETS)
-def test_compiles(name: str, compiler: Compiler) -> None:
+def test_compiles(
+    name: str, compiler: Compiler, request: pytest.FixtureRequest
+) -> None:
+    if request.config.getoption("due") and compiled.known(ROOT, name):
+        pytest.skip("it is known to compile")
     kernels = compiler(ROOT / layout.snippet_file(name))
     assert {*DTYPES[:2]} <= kernels.keys() <= {*DTYPES}
     for dtype, launched in kernels.items():
         assert isinstance(launched, list), f"{dtype}: {launched}"
         assert launched, f"{dtype}: no kernel was launched"
+    compiled.note(ROOT, name)
 
 
 def test_an_error_of_the_compiler_is_seen(compiler: Compiler, tmp_path: Path) -> None:
