@@ -200,6 +200,27 @@ def test_a_page_has_the_element_and_the_key_frames(replayed):
     assert "<p><verified-replay" not in html
 
 
+def test_a_frame_shows_what_is_where_after_its_step():
+    (x,) = RUN["tensors"]
+    y = {**x, "name": "y", "writes": True, "values": [None, None]}
+    steps = [
+        {"mark": "program", "reads": [["x", [0, 2]]]},
+        {"state": {"m_i": [1]}},
+        {"mark": "tile", "writes": [["y", [1, 1], [7]]], "state": {"l_i": [2]}},
+        {"drop": ["m_i"]},
+        {"mark": "program", "reads": [["x", [1, 1]]]},
+    ]
+    run = RUN | {"tensors": [x, y], "steps": steps}
+    seen = [replays.stage(run, step) for step in range(5)]
+    assert [each.memory["y"] for each in seen] == [[None] * 2] * 2 + [[None, 7]] * 3
+    both, one = {"x": {0, 1}}, {"y": {1}}
+    assert [each.now for each in seen] == [both, both, one, one, {"x": {1}}]
+    first, second = {"m_i": [1]}, {"l_i": [2]}
+    assert [e.held for e in seen] == [{}, first, first | second, second, {}]
+    assert "On the chip: m: 1<" in replays.draw("first", run, 1)
+    assert "On the chip: <" in replays.draw("first", run, 4)
+
+
 def test_a_stage_is_as_high_as_it_must_be():
     def high(**changes):
         run = RUN | {"tensors": [RUN["tensors"][0] | changes]}

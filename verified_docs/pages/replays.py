@@ -129,13 +129,11 @@ class Stage:
 
     Attributes:
         memory: the values of each array; None where nothing was written yet.
-        used: the elements of each array that were touched so far.
-        now: those that were touched since the last mark.
+        now: the elements of each array that were touched since the last mark.
         held: the values of each variable on the chip.
     """
 
     memory: dict[str, Values]
-    used: dict[str, set[int]] = field(default_factory=dict)
     now: dict[str, set[int]] = field(default_factory=dict)
     held: dict[str, Values] = field(default_factory=dict)
 
@@ -156,8 +154,7 @@ class Stage:
         self.held |= step.get("state", {})
 
     def _touch(self, name: str, elements: list[int]) -> None:
-        for where in (self.used, self.now):
-            where.setdefault(name, set()).update(elements)
+        self.now.setdefault(name, set()).update(elements)
 
 
 def indices(ranges: list[int]) -> list[int]:
