@@ -14,7 +14,6 @@ SNIPPETS = "snippets"
 TESTS = "tests/snippets"
 MUTANTS = "tests/mutants"
 RECORDS = "records"
-INTERPRETER = "records/interpreter/verification.json"
 VERIFICATION = "verification.json"
 MEMCHECK = "memcheck.json"
 VERDICTS = "mutants.json"
@@ -106,7 +105,7 @@ def around(test: str) -> list[str]:
 def verification_files(root: Path) -> list[Path]:
     """The record of what was verified on every GPU."""
     found = (root / RECORDS).glob(f"*/{VERIFICATION}")
-    return sorted(path for path in found if path != root / INTERPRETER)
+    return sorted({*found} - {root / verification_file()})
 
 
 def verdict_files(root: Path) -> list[Path]:
@@ -134,8 +133,8 @@ def slug(gpu: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") or "interpreter"
 
 
-def verification_file(gpu: str, records: str = RECORDS) -> str:
-    """`NVIDIA H200` -> `records/nvidia-h200/verification.json`."""
+def verification_file(gpu: str = "", records: str = RECORDS) -> str:
+    """`NVIDIA H200` -> `records/nvidia-h200/verification.json`; "": the interpreter."""
     return f"{records}/{slug(gpu)}/{VERIFICATION}"
 
 

@@ -119,8 +119,8 @@ def test_what_they_catch_and_what_they_let_through(tree):
         "3 failed, 6 passed, 1 skipped, 1 error",
     ):
         assert re.search(words, told)
-    found = records.load(tree / layout.INTERPRETER).snippets["part/wrong_ones.py"]
-    assert [entry.state for entry in found.values()] == ["failed"]
+    seen = records.load(tree / layout.verification_file()).snippets
+    assert [entry.state for entry in seen["part/wrong_ones.py"].values()] == ["failed"]
 
 
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")

@@ -52,9 +52,14 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     file: Path | None = config.getoption("record")
     on_gpu = machine.gpu_name() is not None
-    # A record that cannot be read is refused now, not when the tests have run.
-    passed = set() if on_gpu else known(config.rootpath)
-    passed = passed if config.getoption("due") else set()
+    passed: set[str] = set()
+    if not on_gpu:
+        try:  # Now, not when the tests have run.
+            record = records.load(config.rootpath / layout.verification_file())
+        except records.RecordError as error:
+            raise pytest.UsageError(str(error)) from error
+        if config.getoption("due"):
+            passed = known(config.rootpath, record)
     judge = Judge(config, passed)
     config.pluginmanager.register(judge, "snippet_judge")
     if hasattr(config, "workerinput") or (file is None and on_gpu):
@@ -62,15 +67,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Recorder(config, file, passed), "snippet_recorder")
 
 
-def known(root: Path) -> set[str]:
-    """The snippets that the interpreter is known to pass, with these versions.
-
-    Raises UsageError for a record that cannot be read.
-    """
-    try:
-        record = records.load(root / layout.INTERPRETER)
-    except records.RecordError as error:
-        raise pytest.UsageError(str(error)) from error
+def known(root: Path, record: records.Verification) -> set[str]:
+    """The snippets that passed as they are, with the versions that are installed."""
     versions = records.versions(machine.facts(root))
     return {
         name
@@ -269,7 +267,7 @@ class Recorder:
         self.known = known
         self.root = config.rootpath
         self.alone = file is not None
-        self.path = file or self.root / layout.INTERPRETER
+        self.path = file or self.root / layout.verification_file()
         self.tested = layout.tested_by(self.root)
         self.hashes = records.hashes(self.root, manifest.everything(self.root))
         self.seen: dict[str, Seen] = {}

@@ -109,7 +109,7 @@ class Evidence:
     @functools.cached_property
     def interpreter(self) -> Verification:
         """What was verified on a CPU."""
-        return records.load(self.root / layout.INTERPRETER)
+        return records.load(self.root / layout.verification_file())
 
     @functools.cached_property
     def quoted(self) -> str:
