@@ -13,13 +13,16 @@ def layer_norm_kernel(
     x_ptr, weight_ptr, bias_ptr, y_ptr, mean_ptr, rstd_ptr,
     stride_xr, stride_xc, stride_w, stride_b, rows, cols,
     EPS: tl.constexpr, COMPUTE: tl.constexpr,
-    BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr,
+    BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr, FULL: tl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:load]
     row = tl.program_id(0).to(tl.int64) * BLOCK_ROWS
     offs_r = (row + tl.arange(0, BLOCK_ROWS))[:, None]  # [BLOCK_ROWS, 1]
     offs_c = tl.arange(0, BLOCK_COLS).to(tl.int64)[None, :]  # [1, BLOCK_COLS]
-    mask = (offs_r < rows) & (offs_c < cols)
+    # Where a row fills its block, FULL, no lane is past its end.
+    # --8<-- [line:full]
+    mask_c = (offs_c < cols) | FULL
+    mask = (offs_r < rows) & mask_c
     x_ptrs = x_ptr + offs_r * stride_xr + offs_c * stride_xc
     # --8<-- [line:load]
     x = tl.load(x_ptrs, mask, other=0.0).to(COMPUTE)
@@ -30,12 +33,12 @@ def layer_norm_kernel(
     # --8<-- [start:moments]
     # A shift changes no deviation. The mean of small numbers is rounded less.
     # --8<-- [line:shift]
-    x = tl.where(mask, x - first, 0.0)
+    x = tl.where(mask_c, x - first, 0.0)
     # --8<-- [line:mean]
     mean = tl.sum(x, axis=1, keep_dims=True) / cols
     # Past the end of a row x is 0, but x - mean is not.
     # --8<-- [line:centred]
-    centred = tl.where(mask, x - mean, 0.0)
+    centred = tl.where(mask_c, x - mean, 0.0)
     # --8<-- [line:variance]
     variance = tl.sum(centred * centred, axis=1, keep_dims=True) / cols
     # --8<-- [line:rstd]
@@ -44,7 +47,6 @@ def layer_norm_kernel(
 
     # --8<-- [start:output]
     # Every program reads these, so they come from a cache.
-    mask_c = offs_c < cols
     w_ptrs, b_ptrs = weight_ptr + offs_c * stride_w, bias_ptr + offs_c * stride_b
     # --8<-- [line:weight]
     weight = tl.load(w_ptrs, mask_c, other=0.0)
@@ -63,16 +65,16 @@ def layer_norm_kernel(
 
 
 # --8<-- [start:tile]
-def tile(cols: int, itemsize: int) -> tuple[int, int, int]:
+def tile(cols: int) -> tuple[int, int, int]:
     """The tile of a program: (BLOCK_ROWS, BLOCK_COLS, num_warps).
 
-    Two rows of up to 16 KiB share what a thread has read of weight and bias; shorter
-    rows fill 4 KiB. A thread takes 64 bytes, until a program has its limit of 32 warps.
+    Two rows of up to 4096 columns share what a thread has read of weight and bias;
+    of shorter rows there are more. A thread takes up to 32 numbers, until a program
+    has its limit of 32 warps.
     """
     block_cols = triton.next_power_of_2(cols)
-    row_bytes = block_cols * itemsize
-    block_rows = max(2, 4096 // row_bytes) if row_bytes <= 16384 else 1
-    return block_rows, block_cols, min(32, max(4, block_rows * row_bytes // 2048))
+    block_rows = max(2, 2048 // block_cols) if block_cols <= 4096 else 1
+    return block_rows, block_cols, min(32, max(4, block_rows * block_cols // 1024))
 
 
 # --8<-- [end:tile]
@@ -139,13 +141,17 @@ def layer_norm(
     mean, rstd = (torch.empty(rows, dtype=inner, device=x.device) for _ in range(2))
     if y.numel() == 0:
         return y, mean.fill_(float("nan")), rstd.fill_(float("nan"))
-    block_rows, block_cols, num_warps = tile(cols, x.element_size())
+    block_rows, block_cols, num_warps = tile(cols)
     with torch.cuda.device_of(x):
         layer_norm_kernel[(triton.cdiv(rows, block_rows),)](
             x, weight, bias, y, mean, rstd,
             *x.stride(), *weight.stride(), *bias.stride(), rows, cols,
             EPS=eps, COMPUTE=tl.float64 if double else tl.float32,
-            BLOCK_ROWS=block_rows, BLOCK_COLS=block_cols, num_warps=num_warps,
+            BLOCK_ROWS=block_rows, BLOCK_COLS=block_cols, FULL=cols == block_cols,
+            # With 64 registers a thread, a multiprocessor holds 32 warps; narrower rows
+            # need no more by themselves.
+            num_warps=num_warps,
+            maxnreg=64 if block_cols > 4096 and not double else None,
         )  # fmt: skip
     return y, mean, rstd
 

@@ -29,23 +29,10 @@ def from_word(word):
 # --8<-- [end:word]
 # --8<-- [start:kernel]
 @triton.jit
-def load(
-    dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, mask,
-    KEEP: tl.constexpr,
-):  # fmt: skip
-    """A chunk of one row: dy and x_hat in float32, and rstd."""
-    dy_ptrs, x_ptrs = dy_ptrs + row * stride_dyr, x_ptrs + row * stride_xr
-    dy = tl.load(dy_ptrs, mask, other=0.0, eviction_policy=KEEP).to(tl.float32)
-    x = tl.load(x_ptrs, mask, other=0.0, eviction_policy=KEEP).to(tl.float32)
-    rstd = tl.load(rstd_ptr + row)
-    return dy, (x - tl.load(mean_ptr + row)) * rstd, rstd
-
-
-@triton.jit
 def backward_kernel(
     dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, partial_ptr, word_ptr,
     stride_dyr, stride_dyc, stride_xr, stride_xc, rows: tl.int64, cols: tl.int64,
-    chunks, BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr,
+    chunks, CENTRED: tl.constexpr, BLOCK_COLS: tl.constexpr,
     BLOCK_CHUNKS: tl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:team]
@@ -58,52 +45,55 @@ def backward_kernel(
     mask = offs < cols
     dy_ptrs, x_ptrs = dy_ptr + offs * stride_dyc, x_ptr + offs * stride_xc
     w = tl.load(w_ptr + offs, mask, other=0.0).to(tl.float32)
-    dw, db = tl.zeros((BLOCK_COLS,), tl.float32), tl.zeros((BLOCK_COLS,), tl.float32)
+    dw, db = tl.zeros_like(w), tl.zeros_like(w)
     offs_k = tl.arange(0, BLOCK_CHUNKS)
     # --8<-- [end:team]
+    # Of the row before the first one there is nothing to finish.
+    g, x_hat, rstd = tl.zeros_like(w), tl.zeros_like(w), 0.0
     # --8<-- [line:walk]
-    for first in range(team * BLOCK_ROWS, rows, teams * BLOCK_ROWS):
-        last = tl.minimum(first + BLOCK_ROWS, rows)
-        # --8<-- [start:publish]
-        for each in range(first, last):
-            row = tl.cast(each, tl.int64)
-            dy, x_hat, rstd = load(
-                dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, mask,
-                KEEP="evict_last",
-            )  # fmt: skip
-            g = dy * w
-            word = to_word(tl.sum(g, axis=0), tl.sum(g * x_hat, axis=0))
-            # The value is the message: nothing else has to arrive before it.
-            # --8<-- [line:publish]
-            tl.atomic_xchg(word_ptr + row * chunks + chunk, word, sem="relaxed")
-        # --8<-- [end:publish]
+    for each in range(team - teams, rows, teams):
+        row = tl.cast(each, tl.int64)
+        # --8<-- [start:ask]
+        # Both are asked for before either is waited for: words of this row, and the
+        # numbers of the next one.
+        mask_k = (offs_k < chunks) & (row >= 0)
+        words_ptrs = word_ptr + row * chunks + offs_k
+        # --8<-- [line:look]
+        words = tl.load(words_ptrs, mask_k, other=-1, volatile=True)
+        after = row + teams
+        inside = mask & (after < rows)
+        # --8<-- [line:next]
+        dy = tl.load(dy_ptrs + after * stride_dyr, inside, other=0.0)
+        x = tl.load(x_ptrs + after * stride_xr, inside, other=0.0)
+        mean_after = tl.load(mean_ptr + after, after < rows, other=0.0)
+        rstd_after = tl.load(rstd_ptr + after, after < rows, other=0.0)
+        # --8<-- [end:ask]
         # --8<-- [start:meet]
-        for each in range(first, last):
-            row = tl.cast(each, tl.int64)
-            # --8<-- [line:again]
-            dy, x_hat, rstd = load(
-                dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, mask,
-                KEEP="evict_first",
-            )  # fmt: skip
-            words_ptr = word_ptr + row * chunks + offs_k
-            missing = True
-            # --8<-- [line:wait]
-            while missing:
-                words = tl.load(words_ptr, offs_k < chunks, other=-1, volatile=True)
-                missing = tl.max((words == 0).to(tl.int32), axis=0) > 0
-            # All are there, but not every thread has seen them: so all look again.
-            words = tl.load(words_ptr, offs_k < chunks, other=-1, volatile=True)
-            sum_g, sum_gx = from_word(words)
-            # --8<-- [line:means]
-            mean_g = tl.sum(sum_g, axis=0) / cols
-            mean_gx = tl.sum(sum_gx, axis=0) / cols
-            # --8<-- [line:dx]
-            dx = rstd * (dy * w - mean_g - x_hat * mean_gx)
-            tl.store(dx_ptr + row * cols + offs, dx, mask, cache_modifier=".cs")
-            # --8<-- [line:sums]
-            dw += dy * x_hat
-            db += dy
+        # --8<-- [line:wait]
+        while tl.max((words == 0).to(tl.int32), axis=0) > 0:
+            words = tl.load(words_ptrs, words == 0, other=words, volatile=True)
+        # All are there, but not every thread has seen them: who has not looks again.
+        words = tl.load(words_ptrs, words == 0, other=words, volatile=True)
+        # --8<-- [line:means]
+        mean_g, mean_gx = tl.split(tl.sum(tl.join(*from_word(words)), axis=0) / cols)
+        # --8<-- [line:dx]
+        dx = rstd * (g - (mean_g if CENTRED else 0.0) - x_hat * mean_gx)
+        dx_ptrs = dx_ptr + row * cols + offs
+        tl.store(dx_ptrs, dx, mask & (row >= 0), cache_modifier=".cs")
         # --8<-- [end:meet]
+        # --8<-- [start:publish]
+        dy, rstd = dy.to(tl.float32), rstd_after
+        x_hat, g = (x.to(tl.float32) - mean_after) * rstd, dy * w
+        # Side by side, so that the warps of the program meet once for both sums.
+        word = to_word(*tl.split(tl.sum(tl.join(g, g * x_hat), axis=0)))
+        # The value is the message: nothing else has to arrive before it. It was 0.
+        # --8<-- [line:publish]
+        word_ptrs = word_ptr + after * chunks + chunk
+        tl.atomic_or(word_ptrs, word, after < rows, sem="relaxed")
+        # --8<-- [line:sums]
+        dw += dy * x_hat
+        db += dy
+        # --8<-- [end:publish]
     # --8<-- [start:partial]
     # One row of dw and one of db for this team: nobody else writes these columns.
     tl.store(partial_ptr + team * cols + offs, dw, mask)
@@ -124,8 +114,8 @@ def check(
         ("x", x, x.shape, DTYPES),
         ("dy", dy, x.shape, (x.dtype,)),
         ("weight", weight, x.shape[1:], DTYPES),
-        ("mean", mean, x.shape[:1], (torch.float32,)),
         ("rstd", rstd, x.shape[:1], (torch.float32,)),
+        ("mean", mean, x.shape[:1], (torch.float32,)),
     ):
         if given.shape != shape:
             is_shape = f"{name} has shape {list(given.shape)}"
@@ -142,7 +132,7 @@ def check(
 # --8<-- [end:checks]
 # --8<-- [start:launch]
 def layer_norm_backward(
-    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor,
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor | None,
     rstd: torch.Tensor, *, programs: int | None = None, chunk_cols: int = 2048,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """The gradients of y = (x - mean) * rstd * weight + bias.
@@ -152,7 +142,8 @@ def layer_norm_backward(
         x: [rows, cols], float16, bfloat16 or float32, any strides.
         weight: [cols], float16, bfloat16 or float32.
         mean, rstd: [rows], float32: of each row of x the mean and
-            1 / sqrt(variance + eps), which the forward pass kept.
+            1 / sqrt(variance + eps), which the forward pass kept. If mean is None,
+            these are the gradients of RMS norm, y = x * rstd * weight + bias.
         programs: how many share the rows, at least 1; if None, four for each
             multiprocessor. Another number rounds dw and db in another way.
         chunk_cols: columns of a program, a power of two. Doubled until a row has no
@@ -167,6 +158,8 @@ def layer_norm_backward(
 
     Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3.
     """
+    centred = mean is not None
+    mean = mean if centred else torch.zeros_like(rstd)
     check(dy, x, weight, mean, rstd)
     if programs is not None and programs < 1:
         raise ValueError(f"programs is {programs}; it must be at least 1")
@@ -184,9 +177,7 @@ def layer_norm_backward(
         while triton.cdiv(cols, chunk_cols) > gpu.multi_processor_count:
             chunk_cols *= 2
     chunks = triton.cdiv(cols, chunk_cols)
-    # Rows between two meetings: four programs have 128 KiB of them in the L1 cache.
-    block_rows = 8 // x.element_size()
-    teams = max(1, min(programs // chunks, triton.cdiv(rows, block_rows)))
+    teams = max(1, min(programs // chunks, rows))
     # --8<-- [end:tile]
     partial = torch.empty((2, teams, cols), dtype=torch.float32, device=x.device)
     # The last word counts the tickets.
@@ -195,7 +186,7 @@ def layer_norm_backward(
         backward_kernel[(teams * chunks,)](
             dy, x, weight.contiguous(), mean.contiguous(), rstd.contiguous(),
             dx, partial, words, *dy.stride(), *x.stride(), rows, cols, chunks,
-            BLOCK_ROWS=block_rows, BLOCK_COLS=chunk_cols,
+            CENTRED=centred, BLOCK_COLS=chunk_cols,
             BLOCK_CHUNKS=triton.next_power_of_2(chunks),
             num_warps=max(1, min(16, chunk_cols // 512)), maxnreg=128,
         )  # fmt: skip

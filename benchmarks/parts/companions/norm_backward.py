@@ -35,7 +35,7 @@ class Backward(Kernel):
         function = public(load(self.of, self.changes), {"dy": None})
         code = function.__code__
         names = code.co_varnames[: code.co_argcount]
-        given = {name: inputs[name] for name in names}
+        given = {name: inputs.get(name) for name in names}  # RMS norm has no mean
         return self.then(partial(function, **given, **self.options))
 
 
@@ -114,9 +114,10 @@ PART = Part(
     inputs=matrices,
     own={
         name: Backward(name, takes=lambda shape: shape.norm == "layer")
-        for name in (LOCKS, ONE, WIDE)
+        for name in (LOCKS, ONE)
     }
-    | {RMS: Backward(RMS, takes=lambda shape: shape.norm == "rms")},
+    | {RMS: Backward(RMS, takes=lambda shape: shape.norm == "rms")}
+    | {WIDE: Backward(WIDE)},
     peers={
         "torch": torch_norm,
         "torch.compile": compiled_norm,

@@ -56,6 +56,9 @@ MUTANTS = [
         "met, slopes, met_at, scale",
         "of the head that is met",
     ),
+    Mutant(
+        "at[1] * slopes[1]", "at[1].to(tl.int32) * slopes[1]", "its offset in 32 bits"
+    ),
     # What autograd is told.
     Mutant("*4 * (None,)", "*3 * (None,)", "a gradient too few"),
     Mutant(

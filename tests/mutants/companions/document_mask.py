@@ -36,6 +36,7 @@ MUTANTS = [
         "tile(a_docs, (at[0], 0), met, own_size, 1, 1)",
         "what is met has the ids of what is owned",
     ),
+    Mutant("(at[0], 0)", "(at[0].to(tl.int32), 0)", "their offset in 32 bits", count=4),
     Mutant(
         "(q, do, q_docs), (k, v, k_docs)",
         "(q, do, k_docs), (k, v, q_docs)",

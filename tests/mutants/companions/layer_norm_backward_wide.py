@@ -14,30 +14,37 @@ MUTANTS = [
         "return tl.where(word == 0, 1, word)", "return word", "a NaN looks unpublished"
     ),
     Mutant("(b_bits & 0xFFFFFFFF)", "b_bits", "the sign of one sum in the other"),
-    Mutant("missing = True", "missing = False", "nobody waits for the others"),
     Mutant(
-        "words_ptr = word_ptr + row * chunks + offs_k",
-        "words_ptr = word_ptr + offs_k",
+        "while tl.max((words == 0).to(tl.int32), axis=0) > 0:",
+        "if False:",
+        "nobody waits for the others",
+    ),
+    Mutant(
+        "words_ptrs = word_ptr + row * chunks + offs_k",
+        "words_ptrs = word_ptr + offs_k",
         "the words of the first row",
     ),
     Mutant(
-        "word_ptr + row * chunks + chunk, word",
-        "word_ptr + row * chunks, word",
+        "word_ptrs = word_ptr + after * chunks + chunk",
+        "word_ptrs = word_ptr + after * chunks",
         "all chunks publish in one place",
     ),
+    Mutant("(offs_k < chunks) &", "(offs_k < 1) &", "only the first chunk"),
+    Mutant("mask_k, other=-1,", "mask_k, other=1,", "lanes of no chunk"),
     Mutant(
-        "offs_k < chunks, other=-1", "offs_k < 1, other=-1", "only the first chunk", 2
+        "axis=0) / cols)", "axis=0) / BLOCK_COLS)", "a mean over the chunk's columns"
     ),
     Mutant(
-        "offs_k < chunks, other=-1", "offs_k < chunks, other=1", "lanes of no chunk", 2
+        "tl.join(*from_word(words))",
+        "tl.join(*from_word(words)[::-1])",
+        "the two means swapped",
+        may_not_compile=True,
     ),
-    Mutant(
-        "tl.sum(sum_g, axis=0) / cols",
-        "tl.sum(sum_g, axis=0) / BLOCK_COLS",
-        "a mean over the chunk's columns",
-    ),
-    Mutant("mean_g - x_hat * mean_gx)", "mean_g)", "the second mean is forgotten"),
-    Mutant("dy * w - mean_g -", "dy * w - 2 * mean_g -", "mean(g) subtracted twice"),
+    Mutant(" - x_hat * mean_gx)", ")", "the second mean is forgotten"),
+    Mutant("(mean_g if", "(2 * mean_g if", "mean(g) subtracted twice"),
+    Mutant("mean_g if CENTRED else 0.0", "mean_g", "mean(g) subtracted in RMS norm"),
+    Mutant("mean_g if CENTRED else 0.0", "0.0", "no mean(g) in layer norm"),
+    Mutant("else torch.zeros_like(rstd)", "else rstd", "a mean subtracted in RMS norm"),
     Mutant("dx = rstd * (", "dx = (", "dx without rstd"),
     Mutant("dw += dy * x_hat", "dw = dy * x_hat", "only the last row in dw"),
     Mutant(
@@ -52,34 +59,35 @@ MUTANTS = [
     ),
     Mutant("(teams + team) * cols", "(1 + team) * cols", "db over the dw of a team"),
     Mutant("offs, dw, mask)", "offs, dw)", "dw: a tail"),
-    Mutant(
-        "offs, dx, mask, cache", "offs, dx, cache", "dx: a tail", may_not_compile=True
-    ),
+    Mutant("dx, mask & (row >= 0)", "dx, row >= 0", "dx: a tail"),
+    Mutant("dx, mask & (row >= 0)", "dx, mask", "dx of a row before the first"),
     Mutant("chunk * BLOCK_COLS + tl", "0 * chunk + tl", "every chunk is the first"),
+    Mutant("range(team - teams, rows,", "range(-teams, rows,", "all teams do all"),
     Mutant(
-        "range(team * BLOCK_ROWS, rows,", "range(0 * team, rows,", "all teams do all"
+        "range(team - teams, rows,", "range(team, rows,", "the first row is left out"
+    ),
+    Mutant("row = tl.cast(each, tl.int64)", "row = each", "rows in 32 bits"),
+    Mutant("after = row + teams", "after = row + 1", "rows of other teams"),
+    Mutant("inside = mask & (after < rows)", "inside = mask", "rows past the last"),
+    Mutant(
+        "x_hat, g = (x.to(tl.float32) - mean_after) * rstd, dy * w",
+        "x_hat, g = (x.to(tl.float32) - mean_after) * rstd, dy",
+        "the weight is forgotten in dx",
     ),
     Mutant(
-        "last = tl.minimum(first + BLOCK_ROWS, rows)",
-        "last = first + BLOCK_ROWS",
-        "rows past the last",
-    ),
-    Mutant("rows, teams * BLOCK_ROWS)", "rows, teams)", "rows done more than once"),
-    Mutant("row = tl.cast(each, tl.int64)", "row = each", "rows in 32 bits", 2),
-    Mutant(
-        'stride_dyr, stride_xr, row, mask,\n                KEEP="evict_first"',
-        'stride_dyr, stride_xr, first, mask,\n                KEEP="evict_first"',
-        "the first row again and again",
+        "dy, rstd = dy.to(tl.float32), rstd_after", "dy = dy.to(tl.float32)", "no rstd"
     ),
     Mutant("dy_ptr + offs * stride_dyc", "dy_ptr + offs", "dy's column stride ignored"),
     Mutant("x_ptr + offs * stride_xc", "x_ptr + offs", "x's column stride ignored"),
     Mutant("*dy.stride(), *x.stride()", "*x.stride(), *dy.stride()", "strides swapped"),
     Mutant(
-        "x_ptrs + row * stride_xr",
-        "x_ptrs + row * stride_dyr",
+        "x_ptrs + after * stride_xr",
+        "x_ptrs + after * stride_dyr",
         "x read with dy's strides",
     ),
-    Mutant("(x - tl.load(mean_ptr + row)) * rstd", "x * rstd", "the mean is forgotten"),
+    Mutant(
+        "(x.to(tl.float32) - mean_after)", "x.to(tl.float32)", "the mean is forgotten"
+    ),
     Mutant(
         "chunk_cols *= 2",
         "chunk_cols //= 2",

@@ -50,6 +50,12 @@ MUTANTS = [
         "the prefix of the first sequence, backward",
     ),
     Mutant("at[0] * prefixes[1]", "at[0]", "the stride of the prefixes", count=2),
+    Mutant(
+        "at[0] * prefixes[1]",
+        "at[0].to(tl.int32) * prefixes[1]",
+        "its offset in 32 bits",
+        count=2,
+    ),
     # What autograd is told.
     Mutant("*4 * (None,)", "*3 * (None,)", "a gradient too few"),
     Mutant(

@@ -7,6 +7,8 @@ SQUARE = "tl.sum(x * x, axis=1, keep_dims=True) / cols"
 MUTANTS = [
     *ROW_MUTANTS,
     *LAUNCH_MUTANTS,
+    Mutant("& (offs_c < cols)", "& (offs_c <= cols)", "a column too many"),
+    Mutant("max(2, 4096", "max(1, 4096", "no two rows to a program"),
     Mutant("x_ptrs, mask, other=0.0", "x_ptrs, mask, other=1.0", "a tail of ones"),
     Mutant(
         "tl.sum(x * x, axis=1, keep_dims=True)", "tl.sum(x * x)", "one for all rows"

@@ -27,6 +27,7 @@ MUTANTS = [
         f"tl.store(ptrs, m_i + tl.log(l_i - tl.exp({SINK} - m_i)), mask=mask)",
         "lse without the sink",
     ),
+    Mutant("at[1] * sink[1]", "at[1].to(tl.int32) * sink[1]", "its offset in 32 bits"),
     # Its gradient.
     Mutant("dsink = -(torch.exp", "dsink = (torch.exp", "the sign of dsink"),
     Mutant(

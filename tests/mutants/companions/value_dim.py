@@ -41,6 +41,19 @@ MUTANTS = [
         "widths = (v.shape[3], q.shape[3])",
         "the widths in the wrong order",
     ),
+    # Offsets, for all variants: their suite is one.
+    Mutant("offs.to(tl.int64)", "offs", "rows in 32 bits"),
+    Mutant("cols.to(tl.int64)", "cols", "columns in 32 bits"),
+    Mutant(
+        "row = tl.program_id(1).to(tl.int64)",
+        "row = tl.program_id(1)",
+        "forward, heads in 32 bits",
+    ),
+    Mutant(
+        "row, start = tl.program_id(1).to(tl.int64)",
+        "row, start = tl.program_id(1)",
+        "backward, heads in 32 bits",
+    ),
     # Outputs.
     Mutant(
         "*q.shape[:3], v.shape[3]))", "*q.shape[:3], q.shape[3]))", "o as wide as q"

@@ -13,9 +13,9 @@ from tests.snippets.companions.norms import LayerNormTests, every_dtype
 class TestLayerNorm(LayerNormTests):
     function = staticmethod(layer_norm.layer_norm)
 
-    @pytest.mark.parametrize("rows", [31, 32, 33, 65])
+    @pytest.mark.parametrize("rows", [63, 64, 65, 129])
     def test_row_counts_around_a_tile(self, rows: int, device: str) -> None:
-        # 32 rows of 32 columns to a program.
+        # 64 rows of 32 columns to a program.
         self.check_rows(guarded(normal((rows, 30), torch.float32, device)))
 
     @every_dtype
@@ -28,14 +28,15 @@ class TestLayerNorm(LayerNormTests):
             self.run(*inputs)
 
 
-@pytest.mark.parametrize("itemsize", [2, 4, 8])
-@pytest.mark.parametrize("cols", [1, 3, 128, 129, 1000, 1024, 4096, 16384, 65536])
-def test_a_tile_has_whole_rows_and_64_bytes_a_thread(cols: int, itemsize: int) -> None:
-    block_rows, block_cols, num_warps = layer_norm.tile(cols, itemsize)
-    row = block_cols * itemsize
-    assert block_cols // 2 < cols <= block_cols
-    assert block_rows * row == max(4096, 2 * row if row <= 16384 else row)
-    assert num_warps == min(32, max(4, block_rows * row // (32 * 64)))
+@pytest.mark.parametrize(
+    "cols", [1, 3, 128, 129, 1000, 1024, 4096, 4097, 8192, 16384, 32768, 65536]
+)
+def test_a_tile_has_whole_rows_and_32_numbers_a_thread(cols: int) -> None:
+    block_rows, block_cols, num_warps = layer_norm.tile(cols)
+    row = block_cols
+    assert row // 2 < cols <= row
+    assert block_rows * row == max(2048, 2 * row if row <= 4096 else row)
+    assert num_warps == min(32, max(4, block_rows * row // (32 * 32)))
 
 
 @pytest.mark.gpu
@@ -44,14 +45,16 @@ def test_a_tile_has_whole_rows_and_64_bytes_a_thread(cols: int, itemsize: int) -
 def test_registers_hold_the_row(cols: int, dtype: torch.dtype) -> None:
     x = torch.empty((8, cols), dtype=dtype, device="cuda")
     mean = torch.empty(8, device="cuda")
-    block_rows, block_cols, num_warps = layer_norm.tile(cols, x.element_size())
+    block_rows, block_cols, num_warps = layer_norm.tile(cols)
     kernel = layer_norm.layer_norm_kernel.warmup(
         *(x, x[0], x[0], x, mean, mean, *x.stride(), 1, 1, *x.shape),
         EPS=1e-5,
         COMPUTE=triton.language.float32,
         BLOCK_ROWS=block_rows,
         BLOCK_COLS=block_cols,
+        FULL=cols == block_cols,
         num_warps=num_warps,
+        maxnreg=64 if cols > 4096 else None,
         grid=(1,),
     )
     kernel._init_handles()

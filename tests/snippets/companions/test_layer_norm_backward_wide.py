@@ -1,12 +1,16 @@
 """Tests of snippets/companions/layer_norm_backward_wide.py."""
 
+from functools import wraps
+from typing import Any
+
 import pytest
 import torch
+import torch.nn.functional as F
 
 from snippets.companions import layer_norm_backward_wide
 from tests.harness.inputs import NAN, normal
 from tests.snippets.companions.meetings import meet
-from tests.snippets.companions.norm_gradients import NormGradientTests
+from tests.snippets.companions.norm_gradients import NormGradientTests, Tensors
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +70,29 @@ class TestLayerNormBackwardWide(NormGradientTests):
         for _ in range(20):  # programs meet in another order each time
             found = self.run(*given, blocks={})
             assert all(torch.equal(found[key], first[key]) for key in first)
+
+
+@wraps(layer_norm_backward_wide.layer_norm_backward)
+def without_mean(
+    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, rstd: torch.Tensor,
+    **options: Any,
+) -> Tensors:  # fmt: skip
+    """The gradients of RMS norm."""
+    return layer_norm_backward_wide.layer_norm_backward(
+        dy, x, weight, None, rstd, **options
+    )
+
+
+class TestWithoutMean(TestLayerNormBackwardWide):
+    function = staticmethod(without_mean)
+    statistics = ("rstd",)
+    eps = 1e-6
+
+    def norm(
+        self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+    ) -> torch.Tensor:
+        return F.rms_norm(x, x.shape[1:], weight, self.eps) + bias
+
+    def kept(self, x: torch.Tensor) -> Tensors:
+        squares = x.double().square().mean(dim=1)
+        return ((squares + self.eps).rsqrt().float(),)

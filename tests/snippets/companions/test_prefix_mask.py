@@ -25,8 +25,8 @@ class TestPrefixMask(VariantTests):
 
     def extras(self, q: torch.Tensor, k: torch.Tensor) -> dict[str, Any]:
         """Some keys of the second tile; for another batch entry a few of the first."""
-        prefix = torch.tensor([18, 3], device=q.device, dtype=torch.int32)
-        return {"prefix": prefix[: q.shape[0]]}
+        prefix = torch.tensor([18, 3, 1], device=q.device, dtype=torch.int32)
+        return {"prefix": prefix.repeat(len(q) // 3 + 1)[: len(q)]}
 
     def terms(
         self, s: torch.Tensor, seen: torch.Tensor, v: torch.Tensor, prefix: torch.Tensor

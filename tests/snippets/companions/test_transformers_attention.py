@@ -12,6 +12,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # read when transformers is imported
 import pytest
 import torch
 import transformers
+from torch._subclasses.fake_tensor import DataDependentOutputException, FakeTensorMode
 from transformers import AttentionInterface, AttentionMaskInterface, masking_utils
 
 from snippets.companions import key_ranges, transformers_attention
@@ -479,6 +480,84 @@ def test_compiled(named: str, device: str) -> None:
     logits, gradients = outcome(model, *inputs)
     near([logits], [expected[0]])
     near(gradients, expected[1])
+
+
+# CUDA graphs.
+
+
+def test_with_ranges_made_beforehand_nothing_is_read_back(named: str) -> None:
+    # Fake tensors have no values, and raise where Python asks for one: a CUDA graph
+    # cannot be captured there.
+    with FakeTensorMode():
+        model, tokens = make("Llama", named), torch.zeros(2, SEQ, dtype=torch.int64)
+        ranges = torch.zeros(2, 1, SEQ, 2, dtype=torch.int32)
+        loss = model(tokens, attention_mask=ranges, labels=tokens).loss
+        found = torch.autograd.grad(loss, [*model.parameters()])
+        assert [x.shape for x in found] == [x.shape for x in model.parameters()]
+        with pytest.raises(DataDependentOutputException):  # the check for gaps
+            model(tokens, attention_mask=torch.ones_like(tokens))
+
+
+def batches(model: Any, device: str) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """Tokens and ranges, of one shape: texts with padding on either side, and none."""
+    for shift, which in enumerate(("left", "right", "plain", "left")):
+        tokens, asked, _ = given(which, device)
+        embedded = model.get_input_embeddings()(tokens)
+        mask = masking_utils.create_causal_mask(
+            model.config, embedded, asked.get("attention_mask"), None
+        )
+        yield tokens.roll(shift, dims=1), mask
+
+
+def step(
+    forward: Callable[..., Any], model: Any, tokens: torch.Tensor, ranges: torch.Tensor
+) -> list[torch.Tensor]:
+    """Logits, and the gradients of all parameters."""
+    logits = forward(tokens, attention_mask=ranges, use_cache=False).logits
+    loss = (logits * logits.detach().cos()).sum()
+    return [logits.detach(), *torch.autograd.grad(loss, [*model.parameters()])]
+
+
+@pytest.mark.gpu
+def test_a_training_step_in_a_cuda_graph(named: str, device: str) -> None:
+    model = make("Llama", named).to(device)
+    first, *others = batches(model, device)
+    tokens, ranges = (x.clone() for x in first)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step(model, model, tokens, ranges)
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = step(model, model, tokens, ranges)
+    for fresh in others:
+        tokens.copy_(fresh[0])
+        ranges.copy_(fresh[1])
+        graph.replay()
+        torch.cuda.synchronize()
+        near(found, step(model, model, *fresh))
+
+
+@pytest.mark.gpu
+def test_compiled_into_cuda_graphs(
+    named: str, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replay, replays = torch.cuda.CUDAGraph.replay, []
+
+    def counted(graph: torch.cuda.CUDAGraph) -> None:
+        replays.append(graph)
+        replay(graph)
+
+    monkeypatch.setattr(torch.cuda.CUDAGraph, "replay", counted)
+    model = make("Llama", named, num_hidden_layers=1).to(device)
+    torch._dynamo.reset()
+    compiled = torch.compile(model.forward, mode="reduce-overhead")
+    for fresh in batches(model, device):
+        expected = step(model, model, *fresh)
+        torch.compiler.cudagraph_mark_step_begin()
+        near(step(compiled, model, *fresh), expected)
+    assert len(replays) >= 4  # of forward and backward, when both are recorded
 
 
 def test_a_prepared_mask_is_handed_on(named: str, device: str) -> None:

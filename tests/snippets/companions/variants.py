@@ -26,6 +26,7 @@ from tests.harness.inputs import (
     NAN,
     STRUCTURED,
     View,
+    far_apart,
     normal,
     qkv,
 )
@@ -148,11 +149,15 @@ class VariantTests(Suite):
         scale: float | None = None,
         extras: dict[str, Any],
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """(o, lse) in the dtype of q, differentiable; with no key seen, o = 0."""
+        """(o, lse) in the dtype of q, differentiable; with no key seen, o = 0.
+
+        A key with a score of -inf counts as one that is not seen.
+        """
         k, v = (for_heads_of(q, x) for x in (k, v))
         s = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
         seen = visible(*s.shape[-2:], s.device, causal=causal).expand(s.shape)
         s, seen, v = self.terms(s, seen, v, **extras)
+        seen = seen & (s != -INF)
         some = seen.any(dim=-1, keepdim=True)
         # Where a row sees nothing, its scores are 0: -inf alone would give NaN.
         s = s.where(seen, s.new_tensor(-INF).where(some, 0.0))
@@ -313,10 +318,11 @@ class VariantTests(Suite):
     def test_every_scale(self, scale: float, device: str) -> None:
         self.check(*self.inputs(18, 40, device), scale=scale)
 
+    @pytest.mark.parametrize("lengths", [(5, 20), (20, 18)], ids=str)
     def test_heads_that_share_keys(
-        self, kv_heads: int, causal: bool, device: str
+        self, kv_heads: int, lengths: tuple[int, int], causal: bool, device: str
     ) -> None:
-        inputs = self.inputs(5, 20, device, lead=(2, 4), kv_heads=kv_heads)
+        inputs = self.inputs(*lengths, device, lead=(2, 4), kv_heads=kv_heads)
         self.check(*inputs, causal=causal)
 
     @pytest.mark.parametrize("kind", STRUCTURED)
@@ -368,6 +374,16 @@ class VariantTests(Suite):
         # A key that does not exist must not count, although 0 is a larger score.
         q, k, *rest = self.inputs(18, 20, device)
         self.check(q.abs() + 5, -k.abs() - 5, *rest, causal=causal, scale=1.0)
+
+    @pytest.mark.parametrize(
+        "keys", [slice(16, 40), slice(None, None, 2)], ids=["tiles", "every other"]
+    )
+    def test_scores_of_minus_inf(self, keys: slice, device: str) -> None:
+        # The gradients of such keys are finite; in dq, 0 * -inf is NaN.
+        q, k, *rest = self.inputs(17, 41, device)
+        q[..., 0], k[..., keys, 0] = 1, -INF
+        found = self.check(q, k, *rest)
+        assert all(found[x].isfinite().all() for x in ("o", "dk", "dv"))
 
     def test_nan(self, device: str) -> None:
         # In one row of q or do, of k or v: no more rows of the results, and no less.
@@ -491,6 +507,20 @@ class VariantTests(Suite):
         for y, z in zip(*results, strict=True):
             # Inductor fuses operations, and rounds to float16 less often.
             assert (y - z).abs().max() <= 1e-2 * y.abs().max()
+
+    @pytest.mark.large
+    def test_offsets_beyond_31_bits(self, device: str) -> None:
+        def apart(x: Any, axis: int) -> Any:
+            if not isinstance(x, torch.Tensor) or axis >= x.ndim:
+                return x
+            return far_apart(x.shape, axis, x.dtype, device).copy_(x)
+
+        *given, dlse = self.inputs(3, 3, device, lead=(3, 3), kv_heads=3, head_dim=3)
+        extras = self.extras(*given[:2])
+        for axes in ((0, 0, 0, 0), (1, 1, 1, 1), (2, 3, 2, 3), (3, 2, 3, 2)):
+            inputs = [apart(x, axis) for x, axis in zip(given, axes, strict=True)]
+            far = {key: apart(x, axes[0]) for key, x in extras.items()}
+            self.check(*inputs, dlse, extras=far)
 
     # FlashAttention's grid, with the tiles that a call has by itself.
     @pytest.mark.gpu
