@@ -163,6 +163,12 @@ def test_a_changed_benchmark_makes_its_figures_stale(changed, path):
     assert records.load_benchmark(path).stale(copied) == [changed]
 
 
+def test_what_a_timed_file_imports_is_in_the_manifest(path: Path) -> None:
+    entries = [{"kernel": "hopper/gluon_backward.py"}]
+    files = Run(path, FACTS, {}).files("backward", entries)
+    assert "snippets/hopper/preprocess.py" in records.hashes(ROOT, files)
+
+
 def test_the_manifest_of_a_list(path: Path) -> None:
     entries = [
         {"kernel": "sdpa-flash"},

@@ -269,7 +269,8 @@ class Recorder:
         self.alone = file is not None
         self.path = file or self.root / layout.verification_file()
         self.tested = layout.tested_by(self.root)
-        self.hashes = records.hashes(self.root, manifest.everything(self.root))
+        every = manifest.everything(self.root)
+        self.hashes = {path: records.sha256(self.root / path) for path in every}
         self.seen: dict[str, Seen] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

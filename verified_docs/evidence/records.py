@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 from verified_docs import layout
+from verified_docs.evidence import manifest
 
 FORMAT = 2
 LIMIT = 0.1  # the share of a snippet's cases that may be skipped on a GPU
@@ -135,8 +136,8 @@ def sha256(path: Path) -> str:
 
 
 def hashes(root: Path, paths: Iterable[str]) -> Manifest:
-    """The manifest of files below the root."""
-    return {path: sha256(root / path) for path in sorted(paths)}
+    """The manifest of files below the root, and of those that their imports lead to."""
+    return {path: sha256(root / path) for path in sorted(manifest.reached(root, paths))}
 
 
 def changed(root: Path, manifest: Manifest) -> list[str]:
