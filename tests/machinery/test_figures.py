@@ -97,6 +97,17 @@ def test_a_figure_of_a_changed_file_is_stale(repository):
     assert "stale" not in other
 
 
+def test_a_figure_is_stale_if_what_the_file_imports_changed(repository):
+    helper = "snippets/softmax/helper.py"
+    repository.write({helper: "HALF = 0.5\n"})
+    imports = f"from snippets.softmax.helper import HALF  # noqa: F401\n{ONLINE}"
+    repository.snippet("softmax/online.py", imports)
+    repository.measure(MEASUREMENTS, masked=[])
+    assert "stale" not in measured(repository, ONE)
+    repository.edit(helper, "0.5", "2 / 4")
+    assert "0.973 (stale)" in measured(repository, ONE)
+
+
 def test_what_is_out_of_date_is_quoted_of_another_gpu(repository):
     only_there = "softmax f part=new"
     repository.edit("snippets/softmax/online.py", "Online", "On line")

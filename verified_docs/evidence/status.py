@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.sections import Section
-from verified_docs.evidence import records
+from verified_docs.evidence import manifest, records
 from verified_docs.evidence.records import (
     Benchmark,
     Entry,
@@ -137,7 +137,8 @@ class Evidence:
     def outdated(self, benchmark: Benchmark, part: str) -> set[str]:
         """Those of them that a list of it depends on."""
         kernels = {each.get("of", each.get("kernel")) for each in benchmark.data[part]}
-        used = {layout.snippet_file(str(name)) for name in kernels}
+        timed = {layout.snippet_file(str(name)) for name in kernels}
+        used = manifest.reached(self.root, timed)
         name = benchmark.path.stem
         used |= {layout.benchmark_list(name, each) for each in (part, "__init__")}
         return {
