@@ -20,6 +20,7 @@ from typing import Any
 from markdown.extensions.toc import slugify
 
 from verified_docs import layout
+from verified_docs.evidence import manifest
 from verified_docs.evidence.records import Benchmark
 from verified_docs.evidence.status import Evidence
 
@@ -354,8 +355,9 @@ def known_kernel(
 
 
 def stale(evidence: Evidence, benchmark: Benchmark, kernel: str) -> bool:
-    """Whether the measured kernel is a file that has changed since."""
-    return layout.snippet_file(kernel) in evidence.stale(benchmark)
+    """Whether the file of the measured kernel, or one it imports, has changed since."""
+    timed = manifest.reached(evidence.root, [layout.snippet_file(kernel)])
+    return not timed.isdisjoint(evidence.stale(benchmark))
 
 
 def _text(value: Any) -> str:
