@@ -29,6 +29,9 @@ class cuda:
     get_device_name = staticmethod(lambda device=0: "NVIDIA H200")
     get_device_capability = staticmethod(lambda: (9, 0))
 
+    def graph(captured):
+        raise RuntimeError("no memory is left")
+
 class version:
     cuda = "13.0"
 """
@@ -185,7 +188,10 @@ TEST_A, TEST_B, TEST_C = (f"tests/snippets/part/test_{name}.py" for name in "abc
 
 def test_what_ran_under_memcheck_has_a_record_of_its_own(recorded):
     leaves = "\n@pytest.mark.leaves_tensors\ndef test_leaves():\n    assert 0\n"
-    recorded.add("wrong_c", more=leaves)
+    captures = (
+        "\ndef test_captures():\n    with torch.cuda.graph(0):\n        assert 0\n"
+    )
+    recorded.add("wrong_c", more=f"import torch\n{leaves}{captures}")
     before = recorded.read(RECORD)
     status, told = recorded.gpu("--memcheck")
     assert status == 1
@@ -193,6 +199,10 @@ def test_what_ran_under_memcheck_has_a_record_of_its_own(recorded):
     assert recorded.read(RECORD) == before
     thin = layout.memcheck_file("NVIDIA H200")
     assert recorded.seen("wrong_c", thin)["state"] == "passed"
+    assert (
+        "no memory of its own"
+        in recorded.seen("wrong_c", thin)["skipped"]["test_captures"]
+    )
     # All but the demo.
     cases = recorded.seen("a")["cases"] - 1
     assert recorded.seen("a", thin)["cases"] == cases
