@@ -24,9 +24,12 @@ SUMMARY = re.compile(r"RACECHECK SUMMARY: (\d+) hazards? displayed")
 
 def dispatch(path: Path) -> set[Line]:
     """The lines of a file that Triton's own accesses have."""
+    text = path.read_text("utf-8")
+    if "gl.warp_specialize(" not in text:
+        return set()
     found = [
         (kernel, statement)
-        for kernel in ast.parse(path.read_text("utf-8")).body
+        for kernel in ast.parse(text).body
         if isinstance(kernel, ast.FunctionDef)
         for statement in kernel.body
         if "gl.warp_specialize(" in ast.unparse(statement)

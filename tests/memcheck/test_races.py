@@ -21,6 +21,7 @@ from verified_docs.evidence.gpu import AT_ONCE
 
 ROOT = Path(__file__).parents[2]
 RACING = Path(__file__).with_name("racing.py")
+OWN = racecheck.of_snippets(ROOT) | racecheck.dispatch(RACING)
 KERNEL = re.compile(r"^@(?:triton|gluon)\.jit", re.MULTILINE)
 DEMOS = [
     layout.module(name)
@@ -59,9 +60,8 @@ def wrong(tool: str, module: str) -> str:
     well = told.endswith("ended with 0")
     if tool == "synccheck":
         return "" if well and "ERROR SUMMARY: 0 errors" in told else told
-    own = racecheck.of_snippets(ROOT) | racecheck.dispatch(RACING)
     try:
-        found = racecheck.races(told, own)
+        found = racecheck.races(told, OWN)
     except ValueError as error:
         return f"{told}\n{error}"
     return "\n".join(found) if well else told
