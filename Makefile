@@ -96,7 +96,7 @@ gpu:  ## test on this machine's GPUs what is stale, and record it (ALL=1, RECORD
 	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis transformers
 	$(PYTHON) -m verified_docs gpu $(RECORD)
 
-memcheck:  ## the same tests, thinned, under compute-sanitizer; the wrong kernels are caught
+memcheck:  ## the same tests, thinned, under compute-sanitizer; races in demos
 	@command -v compute-sanitizer >/dev/null || { echo "make $@: compute-sanitizer is" \
 		"not on the path; it comes with the CUDA toolkit" >&2; exit 1; }
 	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis transformers
