@@ -73,7 +73,11 @@ PART = Part(
         "companions/layer_norm_loop.py",
         takes=lambda shape: shape.norm == "layer",
     )
-    | published("companions/rms_norm.py", takes=lambda shape: shape.norm == "rms"),
+    | published(
+        "companions/rms_norm.py",
+        "companions/rms_norm_loop.py",
+        takes=lambda shape: shape.norm == "rms",
+    ),
     peers={
         "torch": torch_norm,
         "torch.compile": compiled_norm,
