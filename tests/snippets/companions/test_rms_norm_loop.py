@@ -5,7 +5,7 @@ import torch
 
 from snippets.companions import rms_norm_loop
 from tests.harness.accuracy import check_accuracy
-from tests.harness.inputs import normal
+from tests.harness.inputs import LAYOUTS, normal
 from tests.harness.poison import guarded
 from tests.snippets.companions.norms import RmsNormTests, every_dtype
 
@@ -24,12 +24,13 @@ class TestRmsNormLoop(RmsNormTests):
         x[0, place] = value
         self.check(x, torch.ones(2000, device=device), blocks={"block_cols": 256})
 
+    @pytest.mark.parametrize("terms", [2, 100, 500])
     def test_many_terms_in_a_lane(
-        self, device: str, monkeypatch: pytest.MonkeyPatch
+        self, terms: int, device: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         # In a row of equal numbers every addition of a sum is rounded the same way.
         monkeypatch.setattr(rms_norm_loop, "tile", lambda *_: (16, 4, 4))
-        x = normal((16, 1), torch.float32, device).repeat(1, 4 * 500)
+        x = normal((16, 1), torch.float32, device).repeat(1, 4 * terms)
         self.check_rows(x, blocks={})
 
     def test_squares_beyond_the_largest_number(self, device: str) -> None:
@@ -50,6 +51,11 @@ class TestRmsNormLoop(RmsNormTests):
         assert (found["y"][1] == 0).all()
         torch.testing.assert_close(found["rstd"][1].item(), 1000.0)
 
+    @pytest.mark.parametrize("layout", LAYOUTS)
+    def test_every_layout_of_wide_rows(self, layout: str, device: str) -> None:
+        x = LAYOUTS[layout](normal((2, 70000), torch.float32, device))
+        self.check_rows(guarded(x), blocks={})
+
     def test_a_tile_that_is_asked_for(
         self, device: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -64,7 +70,7 @@ class TestRmsNormLoop(RmsNormTests):
         self.check_rows(x)
 
     @every_dtype
-    @pytest.mark.parametrize("cols", [65536, 65537, 100000])
+    @pytest.mark.parametrize("cols", [65535, 65536, 65537, 100000])
     def test_rows_that_no_program_holds(
         self, cols: int, dtype: torch.dtype, device: str
     ) -> None:
