@@ -117,9 +117,9 @@ def test_what_is_out_of_date_is_quoted_of_another_gpu(repository):
     for text in (ONE, "error softmax/online.py float32"):
         shown = measured(repository, text)
         assert 'title="Measured on NVIDIA L4 24GB"' in shown
-        assert "(on L4)</data>" in shown
-    assert "0.500 (on L4)" in measured(repository, ONE)
-    assert "2 (on L4)" in measured(repository, only_there)
+        assert "(on L4)</small></data>" in shown
+    assert "0.500 <small>(on L4)" in measured(repository, ONE)
+    assert "2 <small>(on L4)" in measured(repository, only_there)
     # What did not change is quoted as before, and so is what is stale everywhere.
     assert "0.250<" in measured(repository, "softmax f part=masked causal=false")
     repository.edit("snippets/softmax/online.py", "On line", "In line")

@@ -153,7 +153,8 @@ def measured(evidence: Evidence, text: str) -> str:
     except NotYet:
         return unmeasured()
     where = evidence.elsewhere(gpu)
-    mark = (f" (on {where})" if where else "") + (" (stale)" if stale else "")
+    mark = f" <small>(on {where})</small>" if where else ""
+    mark += " (stale)" if stale else ""
     return (
         f'<data class="measured{" stale" if stale else ""}" '
         f'value="{escape(str(value))}" title="Measured on {escape(gpu)}">'
