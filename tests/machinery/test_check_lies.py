@@ -212,9 +212,33 @@ def test_a_lie_in_the_built_site(again, name, old, new):
     assert new[:9] in found.reason
 
 
+HTML = '<!doctype html><html><head><meta charset="utf-8"></head><pre>x = 1</pre>'
+MISPLACED = {
+    "docs/part/lie.html": HTML,
+    "docs/assets/lie.html": HTML,
+    "docs/assets/lie.xhtml": HTML,
+    "docs/part/lie.htm": HTML,
+    "docs/part/lie.markdown": "    x = 1\n",
+    "docs/part/bare": "x = 1",
+    "docs/lie.js": "x = 1",
+    "snippets/part/lie.txt": "x = 1",
+    "records/lie.md": "    x = 1\n",
+    "records/lie.json": "{}",
+    "records/test-gpu/more/part.json": "{}",
+}
+
+
+def test_a_file_that_is_no_page_has_a_place_of_its_own(site):
+    site.write(MISPLACED)
+    site.build()
+    found = check.findings(site.root, site.root / "site")
+    lies = [f.path for f in found if "no other file has this place" in f.reason]
+    assert len(lies) == len(MISPLACED)
+
+
 def test_files_that_come_from_nowhere_or_are_gone(again):
     site, _ = again
-    names = {"new.js", "new/index.html", "a.css", "b.png"}
+    names = {"assets/new.js", "snippets/a.py", "records/a/b.json"}
     site.write(dict.fromkeys({f"site/{name}" for name in names}, "x = 1"))
     found = compared(again)
     assert {f.path for f in found} == {f"site/{name}" for name in names}
