@@ -212,6 +212,34 @@ def test_a_lie_in_the_built_site(again, name, old, new):
     assert new[:9] in found.reason
 
 
+MARKUP = "markup around the article"
+# Of front matter: (rule, a line of it).
+FRONT = [
+    (TYPED, "description: Runs at 610 TFLOP/s"),
+    (TYPED, "idea: in 4 ms"),
+    (TYPED, "gives: it is twice as fast"),
+    (MARKUP, "description: <pre>x = 1</pre>"),
+    (MARKUP, """description: '"><script>x()</script>'"""),
+    ("front matter has 'title'", "title: x = 1"),
+    ("front matter has 'template'", "template: 404.html"),
+]
+
+
+def test_a_lie_around_the_article(site):
+    for number, (_, line) in enumerate(FRONT):
+        page = f"---\n{line}\n---\n# A lie\n"
+        site.write({f"docs/part/{number}.md": page})
+    site.edit("mkdocs.yml", "A small site", "Done in 4 ms\ncopyright: <b>x</b>")
+    site.edit("mkdocs.yml", "- Home", "- At 610 TFLOP/s")
+    site.edit("mkdocs.yml", "- Page", '- "<pre>x = 1</pre>"')
+    found = site.found()
+    for number, (rule, _) in enumerate(FRONT):
+        assert any(f.startswith(f"docs/part/{number}.md:2: {rule}") for f in found)
+    rest = [f for f in found if f.startswith("mkdocs.yml")]
+    assert [(TYPED in f, MARKUP in f) for f in rest].count((True, False)) == 2
+    assert [(TYPED in f, MARKUP in f) for f in rest].count((False, True)) == 2
+
+
 HTML = '<!doctype html><html><head><meta charset="utf-8"></head><pre>x = 1</pre>'
 MISPLACED = {
     "docs/part/lie.html": HTML,
