@@ -26,6 +26,8 @@ MADE = "data-made='{}'"
 BADGE = '<details class="badge badge-verified"><summary>fine</summary></details>'
 QUERY = '["measured", "part seconds kernel=part/two.py n=4 | us"]'
 
+TABLE = "record: part\nrows: kernel\ncolumns: n\nvalue: seconds\nformat: us\n"
+
 # What a page may not hold: elements that preformat, hide, bring another document or a
 # picture of code, and comments that a browser ends before Markdown does.
 ELEMENTS = (
@@ -118,6 +120,8 @@ PAGES = [
     (TYPED, '!!! note "After 5 ns"\n\n    Text.'),
     (TYPED, '[x](../index.md "in 4 ms")'),
     (TYPED, "It\n:   takes 5 ns."),
+    (TYPED, f"```measurements\n{TABLE}title: Runs at 610 TFLOP/s\n```"),
+    (TYPED, f"```measurements\n{TABLE}title: Twice as fast\n```"),
     # Text that looks otherwise than it reads.
     (UNSEEN, "abc \u202e cba"),
     (UNSEEN, "abc &#8238; cba"),

@@ -55,6 +55,7 @@ MEASUREMENT = re.compile(
     r"\s+(?:about\s+|below\s+|under\s+|at most\s+)?\d+(?:\.\d+|(?:\.\d+)?e-?\d+)"
 )
 
+HOLDING = ("stated", "tex", "console")  # A source is named, or another rule looks.
 UNSEEN = "characters that nobody sees"
 # What a diagram is made of. It brings neither a font nor a script nor a document.
 SHAPES = re.compile(
@@ -75,6 +76,10 @@ def check(site: Site) -> Iterator[Finding]:
         if page.article is not None:
             for text in texts(site, page.article):
                 yield from faults(page, text)
+            for kind, text in filter(None, map(site.stamp, page.article.walk())):
+                match = MEASUREMENT.search(text) if kind not in HOLDING else None
+                if match:  # In a title or a heading that a fence is told.
+                    yield page.fault(typed(match[0]), match[0])
             for node in page.article.find("annotation"):
                 for match in MEASUREMENT.finditer(spoken(node.text())):
                     yield page.fault(typed(match[0]), node.text())
