@@ -153,7 +153,7 @@ def grid(
         raise NotYet
     columns = sorted({column for _, column in values})
     kernels = {*rows, *names.values()}
-    changed = {k for k in kernels if figures.stale(evidence, benchmark, k)}
+    changed = {k for k in kernels if figures.stale(evidence, benchmark, part, k)}
     gpu = evidence.elsewhere(benchmark.gpu)
     return Grid(rows, columns, values, changed, names, gpu)
 
