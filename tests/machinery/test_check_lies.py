@@ -8,7 +8,7 @@ import pytest
 
 from tests.machinery.small_site import BENCHMARK, PAGE, SmallSite
 from verified_docs import check
-from verified_docs.check import files
+from verified_docs.check import files, prose
 
 # Rules, by words of their reasons.
 ELEMENT = "is nothing that a page may hold"
@@ -25,6 +25,8 @@ COMMAND = "which README does not list"
 MADE = "data-made='{}'"
 BADGE = '<details class="badge badge-verified"><summary>fine</summary></details>'
 QUERY = '["measured", "part seconds kernel=part/two.py n=4 | us"]'
+
+TABLE = "record: part\nrows: kernel\ncolumns: n\nvalue: seconds\nformat: us\n"
 
 # What a page may not hold: elements that preformat, hide, bring another document or a
 # picture of code, and comments that a browser ends before Markdown does.
@@ -118,10 +120,14 @@ PAGES = [
     (TYPED, '!!! note "After 5 ns"\n\n    Text.'),
     (TYPED, '[x](../index.md "in 4 ms")'),
     (TYPED, "It\n:   takes 5 ns."),
+    (TYPED, f"```measurements\n{TABLE}title: Runs at 610 TFLOP/s\n```"),
+    (TYPED, f"```measurements\n{TABLE}title: Twice as fast\n```"),
     # Text that looks otherwise than it reads.
     (UNSEEN, "abc \u202e cba"),
     (UNSEEN, "abc &#8238; cba"),
     (UNSEEN, "kern\u200bel"),
+    (UNSEEN, "a\u034f\ufe0fb"),
+    (TYPED, "It moves 600 GB/second."),
     (UNSEEN, "soft\u00adly"),
     (UNSEEN, "tag\U000e0041"),
     (UNSEEN, "own \ue123"),
@@ -172,6 +178,31 @@ def test_no_other_page_is_blamed(lying):
     assert {text.partition(":")[0] for text in lying} == lies
 
 
+# Parts of a diagram: (rule, XML).
+HELD = "nothing that a diagram may hold"
+DRAWN = [
+    (HELD, "<style>text { font-family: monospace }</style>"),
+    (HELD, "<script>x()</script>"),
+    (HELD, "<foreignObject><pre>x = 1</pre></foreignObject>"),
+    (HELD, '<image href="x.png"/>'),
+    (HELD, '<use href="https://h.example/x.svg#a"/>'),
+    (HELD, '<circle onload="x()"/>'),
+    (HELD, '<text style="font-family: monospace">x = 1</text>'),
+    (HELD, '<text class="highlight">x = 1</text>'),
+    (TYPED, "<desc>It runs at 610 TFLOP/s.</desc>"),
+    (TYPED, "<text>600 GB/second</text>"),
+    (UNSEEN, "<text>a\u202eb</text>"),
+]
+
+
+@pytest.mark.parametrize(("rule", "part"), DRAWN)
+def test_a_lie_in_a_diagram(rule, part):
+    svg = f'<svg xmlns="http://www.w3.org/2000/svg">{part}</svg>'
+    found = list(prose.drawing("a.svg", svg))
+    assert found
+    assert all(rule in f.reason for f in found[:1])
+
+
 BUILT = "site/part/page/index.html"
 # Edits of the built site: file, old text, new text.
 EDITS = [
@@ -212,9 +243,61 @@ def test_a_lie_in_the_built_site(again, name, old, new):
     assert new[:9] in found.reason
 
 
+MARKUP = "markup around the article"
+# Of front matter: (rule, a line of it).
+FRONT = [
+    (TYPED, "description: Runs at 610 TFLOP/s"),
+    (TYPED, "idea: in 4 ms"),
+    (TYPED, "gives: it is twice as fast"),
+    (MARKUP, "description: <pre>x = 1</pre>"),
+    (MARKUP, """description: '"><script>x()</script>'"""),
+    ("front matter has 'title'", "title: x = 1"),
+    ("front matter has 'template'", "template: 404.html"),
+]
+
+
+def test_a_lie_around_the_article(site):
+    for number, (_, line) in enumerate(FRONT):
+        page = f"---\n{line}\n---\n# A lie\n"
+        site.write({f"docs/part/{number}.md": page})
+    site.edit("mkdocs.yml", "A small site", "Done in 4 ms\ncopyright: <b>x</b>")
+    site.edit("mkdocs.yml", "- Home", "- At 610 TFLOP/s")
+    site.edit("mkdocs.yml", "- Page", '- "<pre>x = 1</pre>"')
+    found = site.found()
+    for number, (rule, _) in enumerate(FRONT):
+        assert any(f.startswith(f"docs/part/{number}.md:2: {rule}") for f in found)
+    rest = [f for f in found if f.startswith("mkdocs.yml")]
+    assert [(TYPED in f, MARKUP in f) for f in rest].count((True, False)) == 2
+    assert [(TYPED in f, MARKUP in f) for f in rest].count((False, True)) == 2
+
+
+HTML = '<!doctype html><html><head><meta charset="utf-8"></head><pre>x = 1</pre>'
+MISPLACED = {
+    "docs/part/lie.html": HTML,
+    "docs/assets/lie.html": HTML,
+    "docs/assets/lie.xhtml": HTML,
+    "docs/part/lie.htm": HTML,
+    "docs/part/lie.markdown": "    x = 1\n",
+    "docs/part/bare": "x = 1",
+    "docs/lie.js": "x = 1",
+    "snippets/part/lie.txt": "x = 1",
+    "records/lie.md": "    x = 1\n",
+    "records/lie.json": "{}",
+    "records/test-gpu/more/part.json": "{}",
+}
+
+
+def test_a_file_that_is_no_page_has_a_place_of_its_own(site):
+    site.write(MISPLACED)
+    site.build()
+    found = check.findings(site.root, site.root / "site")
+    lies = [f.path for f in found if "no other file has this place" in f.reason]
+    assert len(lies) == len(MISPLACED)
+
+
 def test_files_that_come_from_nowhere_or_are_gone(again):
     site, _ = again
-    names = {"new.js", "new/index.html", "a.css", "b.png"}
+    names = {"assets/new.js", "snippets/a.py", "records/a/b.json"}
     site.write(dict.fromkeys({f"site/{name}" for name in names}, "x = 1"))
     found = compared(again)
     assert {f.path for f in found} == {f"site/{name}" for name in names}

@@ -30,7 +30,7 @@ SAID = [
         [
             "docs/assets/dot.svg:5: typed-in measurement '3 ms'",
             "docs/assets/dot.svg:6: left unrendered: '$x^2$' [FAULT]",
-            "docs/assets/dot.svg:7: a font of its own",
+            "docs/assets/dot.svg:5: nothing that a diagram may hold: 'text font-",
         ],
     ),
     (

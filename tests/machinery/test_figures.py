@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from tests.machinery.repository import H200, ONLINE, Repository
+from verified_docs import layout
+from verified_docs.evidence import records
 from verified_docs.pages import figures
 from verified_docs.pages.figures import FigureError
 
@@ -85,6 +87,8 @@ def test_a_quote(repository, query):
 
 
 ONE = "softmax f kernel=softmax/online.py dtype=float32"
+COPY = "softmax /ceilings/copy | TB/s"
+MASKED = "softmax f part=masked causal=true"
 
 
 def test_a_figure_of_a_changed_file_is_stale(repository):
@@ -106,6 +110,30 @@ def test_a_figure_is_stale_if_what_the_file_imports_changed(repository):
     assert "stale" not in measured(repository, ONE)
     repository.edit(helper, "0.5", "2 / 4")
     assert "0.973 (stale)" in measured(repository, ONE)
+
+
+PARTS = "benchmarks/parts/softmax"
+
+
+@pytest.mark.parametrize(
+    ("file", "stale"),
+    [
+        ("benchmarks/timing.py", {ONE, COPY, MASKED}),
+        (f"{PARTS}/__init__.py", {ONE, COPY, MASKED}),
+        (f"{PARTS}/measurements.py", {ONE}),
+        (f"{PARTS}/masked.py", {MASKED}),
+    ],
+)
+def test_a_figure_is_stale_if_the_way_it_is_measured_changed(repository, file, stale):
+    def count(data: dict[str, Any]) -> None:
+        data["manifest"][file] = records.sha256(repository.root / file)
+
+    repository.write({file: "FLOPS = 4\n"})
+    repository.change(repository.root / layout.benchmark_file(H200, "softmax"), count)
+    queries = {ONE, COPY, MASKED}
+    assert not {q for q in queries if "stale" in measured(repository, q)}
+    repository.write({file: "FLOPS = 5\n"})
+    assert {q for q in queries if "stale" in measured(repository, q)} == stale
 
 
 def test_what_is_out_of_date_is_quoted_of_another_gpu(repository):
@@ -159,6 +187,7 @@ def test_a_new_list_of_a_record_is_not_yet_measured(repository):
         ("softmax /ceilings/matmul | TFLOP/s", "the record has nothing at '/ceilings"),
         ("softmax f cols=128 | percent", "f is shown as count, not as percent"),
         ("softmax fraction_of_copy kernel=liger | x", "shown as percent, not as x"),
+        ("softmax /measurements/0/f", "one of a list is named by filters"),
         ("softmax /environment", "/environment leads to several figures"),
         ("", "it names a record and what to take from it"),
         ("softmax launches cols=4096", "/launches leads to several figures"),

@@ -206,6 +206,11 @@ def test_no_header_of_a_table_is_empty(repository):
         ('```diff from="softmax/online.py" to="x.py"\n-x\n```', "its body is computed"),
         ('```output from="softmax/nope.py"\n```', "there is no such snippet"),
         ('```output from="softmax/online.py"\ncuda: 1\n```', "its body is computed"),
+        (
+            '```roofline record="softmax" bandwidth="9" fp32="9" bf16="9" '
+            'source="a"\n```',
+            "'a' names no entry of reference/bibliography.md",
+        ),
         ("```svg\n../secret.svg\n```", "its body is a path below docs/assets"),
         ("```svg\ndiagrams/none.svg\n```", "No such file"),
         ("{verified: all}", "it is written {verified: summary}"),

@@ -431,6 +431,7 @@ def test_nothing_measured_is_said(repository):
         (PLOT, "y: frac", "y_scale: log3\ny: frac", "'log3' is no scale"),
         (PLOT, "where: {dtype: float32}\n", "", "several measurements"),
         (PLOT, "{copy: 1, half: 1/2}", "1", "levels are written"),
+        (PLOT, "half: 1/2", "half: 6.7e14", "is neither a share nor a path"),
         (PLOT, "1/2", "a half", "the level half: 'a half' is no number"),
         (PLOT, "copy: 1", "copy: /ceilings/none", "nothing at '/ceil"),
         (PLOT, "x: cols", "format: parsec\nx: cols", "'parsec' is no format"),

@@ -117,6 +117,7 @@ WHOLE = [
     (lambda d: d.pop("runs"), "/runs is missing"),
     (lambda d: d["runs"]["a run"].pop("date"), "/runs/a run/date is missing"),
     (lambda d: d["runs"]["a run"].update(date="9999-01-01"), "is in the future"),
+    (lambda d: d["runs"]["a run"].update(date="1 day"), "/date is no day: '1 day'"),
     (lambda d: d["runs"]["a run"].update(gpu=L4), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("gpu"), "whose folder is another one"),
     (lambda d: d.update(snippets={"a.py": 1}), "/snippets/a.py is a int"),

@@ -105,6 +105,7 @@ def test_other_scripts_and_separators_survive():
 
 LINE = "# --8<-- [line:z]\n"
 SHOWN = section("def kernel():\n    return 1")
+REBOUND = section("if X:\n    kernel = 1").replace(":a]", ":b]")
 FAULTS = [
     ("X = 1\n# --8<-- [start:a]\nY = 1\n", 2, "section 'a' has no [end:a] after"),
     (section("x = 1").replace("end:a", "end:b"), 3, "no open section; the open one is"),
@@ -137,13 +138,21 @@ FAULTS = [
     (f"import kernel.more\n{SHOWN}", 3, "kernel is bound a second time"),
     (f"{section('K = 1')}K = 2\n", 4, "K is bound a second time; line 2 binds"),
     (f"{SHOWN}{SHOWN.replace(':a]', ':b]')}", 6, "kernel is bound a second time"),
+    (f"{SHOWN}from other import *\n", 5, "import * binds names that nobody sees"),
+    (f"{SHOWN}X = (kernel := None)\n", 5, "code outside all sections"),
+    (f"{SHOWN}X = kernel.fn = 1\n", 5, "code outside all sections"),
+    (f"{SHOWN}{REBOUND}", 6, "kernel is bound a second"),
+    (f"@other\n{SHOWN}", 3, "code outside all sections"),
     # Half of a statement.
     (f"X = (\n{section('1')})\n", 2, "[start:a] is in the midst of a statement"),
     # What a reader cannot see.
     (section("\uff58 = 1"), 2, "is not in ASCII letters"),
     (section("def kern\u0435l():\n    return 1"), 2, "is not in ASCII letters"),
     (section("x = 1  # \u202e1 = x"), 2, "the character U+202E cannot be seen"),
-    (section("x = 'a\u200bb'"), 2, "the character U+200B cannot be seen"),
+    *(
+        (section(f"x = 'a{sign}b'"), 2, f"the character U+{ord(sign):04X} cannot be")
+        for sign in "\u200b\u034f\ufe0f\x08\x1b\U000e0100"
+    ),
 ]
 
 

@@ -39,7 +39,7 @@ MEASUREMENT = re.compile(
     r"(?:[mnu\u00b5\u03bc]s|GHz|MHz)\b"
     r"|(?:milli|micro|nano)?-?seconds?\b|minutes?\b"
     r"|[kKMGTP]?i?(?:B|bytes?|[bB]its?|FLOPs?|flops?)"
-    r"(?:\s?/\s?s\b|\s(?:per|a)\ssecond)"
+    r"(?:\s?/\s?s(?:ec|econd)?\b|\s(?:per|a)\ssecond)"
     r"|[MGTP]FLOPS\b|(?:mega|giga|tera|peta)flops?\b"
     r"|(?:kilo|mega|giga|tera|peta)bytes?\s(?:per|a)\ssecond"
     r"|%|per\s?cent\b"
@@ -55,6 +55,20 @@ MEASUREMENT = re.compile(
     r"\s+(?:about\s+|below\s+|under\s+|at most\s+)?\d+(?:\.\d+|(?:\.\d+)?e-?\d+)"
 )
 
+HOLDING = ("stated", "tex", "console")  # A source is named, or another rule looks.
+UNSEEN = "characters that nobody sees"
+# What a diagram is made of. It brings neither a font nor a script nor a document.
+SHAPES = re.compile(
+    "svg|title|desc|defs|pattern|g|rect|circle|line|path|polygon|text|tspan"
+)
+SHAPED = re.compile(
+    "class|c[xy]|d|dy|fill|(?:fill|stroke)-opacity|font-(?:size|style|weight)|height"
+    "|id|patternUnits|points|rx?|stroke-(?:dasharray|width)|text-anchor|transform"
+    "|viewBox|width|[xy][12]?"
+)
+INK = re.compile("accent|ink|line|soft|stroke|t-[a-z]+|warn")
+WORDS = ("title", "desc", "text")
+
 
 def check(site: Site) -> Iterator[Finding]:
     """Faults in the texts of all pages and diagrams."""
@@ -62,6 +76,10 @@ def check(site: Site) -> Iterator[Finding]:
         if page.article is not None:
             for text in texts(site, page.article):
                 yield from faults(page, text)
+            for kind, text in filter(None, map(site.stamp, page.article.walk())):
+                match = MEASUREMENT.search(text) if kind not in HOLDING else None
+                if match:  # In a title or a heading that a fence is told.
+                    yield page.fault(typed(match[0]), match[0])
             for node in page.article.find("annotation"):
                 for match in MEASUREMENT.finditer(spoken(node.text())):
                     yield page.fault(typed(match[0]), node.text())
@@ -78,7 +96,7 @@ def faults(page: Page, text: str) -> Iterator[Finding]:
     hidden = sorted(set() if text.isascii() else filter(invisible, {*text}))
     if hidden:
         names = ", ".join(unicodedata.name(c, f"U+{ord(c):04X}") for c in hidden)
-        yield page.fault(f"characters that nobody sees: {names}", hidden[0])
+        yield page.fault(f"{UNSEEN}: {names}", hidden[0])
 
 
 def spoken(tex: str) -> str:
@@ -93,9 +111,10 @@ def typed(text: str) -> str:
 
 
 def invisible(character: str) -> bool:
-    """Does it turn the order of text, join, or leave no mark?"""
+    """Does it turn the order of text, join, choose a form, or leave no mark?"""
     kind = unicodedata.category(character)
-    return kind in ("Cf", "Co", "Cn") and character != JOINER
+    selects = kind == "Mn" and not unicodedata.combining(character)
+    return selects or (kind in ("Cf", "Co", "Cn") and character != JOINER)
 
 
 def texts(site: Site, root: Node) -> Iterator[str]:
@@ -138,16 +157,24 @@ def drawing(path: str, text: str) -> Iterator[Finding]:
         yield Finding(path, error.position[0], f"not XML: {error}")
         return
     for element in elements:
-        words = "".join(element.itertext()) if element.tag.endswith("text") else ""
-        match = MEASUREMENT.search(words)
-        if match:
+        tag = element.tag.removeprefix("{http://www.w3.org/2000/svg}")
+        classes = element.get("class", "").split()
+        if not (
+            SHAPES.fullmatch(tag)
+            and all(map(SHAPED.fullmatch, element.attrib))
+            and all(map(INK.fullmatch, classes))
+        ):
+            told = short(" ".join([tag, *element.attrib, *classes]))
+            reason = f"nothing that a diagram may hold: {told}"
+            yield Finding(path, line_of(text, f"<{tag}"), reason)
+        words = "".join(element.itertext()) if tag in WORDS else ""
+        if match := MEASUREMENT.search(words):
             yield Finding(path, line_of(text, words), typed(match[0]))
         if match := UNRENDERED.search(words):
             reason = f"left unrendered: {short(match[0])}"
             yield Finding(path, line_of(text, words), reason)
-        if "font-family" in element.attrib:
-            reason = "a font of its own: a diagram holds no code"
-            yield Finding(path, line_of(text, "font-family"), reason)
+        if any(map(invisible, words)):
+            yield Finding(path, line_of(text, words), UNSEEN)
 
 
 def line_of(text: str, part: str) -> int:

@@ -30,6 +30,7 @@ MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):(.*)\]")
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
+BLANK = "\t\f"
 
 
 class SnippetError(ValueError):
@@ -136,8 +137,7 @@ def _markers(text: str) -> list[Marker]:
                 reason = f"[{match[1]}:{match[2]}] is in the midst of a statement"
                 raise Refused(line, reason)
     for number, shown in enumerate(text.split("\n"), 1):
-        signs = "" if shown.isascii() else shown
-        if hidden := [c for c in signs if unicodedata.category(c) == "Cf"]:
+        if hidden := [c for c in shown if c not in BLANK and _unseen(c)]:
             reason = f"the character U+{ord(hidden[0]):04X} cannot be seen"
             raise Refused(number, reason)
         if "--8<--" in shown and number not in {marker.line for marker in found}:
@@ -151,16 +151,24 @@ def _markers(text: str) -> list[Marker]:
     return found
 
 
+@functools.cache
+def _unseen(character: str) -> bool:
+    """Does it turn the order of text, join, hang on another one, or leave no mark?"""
+    return unicodedata.category(character) in ("Cc", "Cf", "Mn")
+
+
 def _refuse_hidden(tree: ast.Module, spans: dict[str, tuple[int, int]]) -> None:
     """Refuse code that runs and that no section shows, or that hides what one shows."""
     bound: dict[str, int] = {}
     for place, node in enumerate(tree.body):
-        names = _bound(node)
+        names = list(dict.fromkeys(_bound(node)))
         for each in [node] if _shown(node, spans) else _guarded(node):
             if not _shown(each, spans) and not _is_plain(each, place, names):
                 reason = "code outside all sections; only constants and imports may be"
                 raise Refused(each.lineno, reason)
         for name in names:
+            if name == "*":
+                raise Refused(node.lineno, "import * binds names that nobody sees")
             if name in bound:
                 reason = f"{name} is bound a second time; line {bound[name]} binds it"
                 raise Refused(node.lineno, reason)
@@ -169,8 +177,14 @@ def _refuse_hidden(tree: ast.Module, spans: dict[str, tuple[int, int]]) -> None:
 
 def _shown(node: ast.stmt, spans: dict[str, tuple[int, int]]) -> bool:
     """Whether a section holds the whole statement."""
-    end = node.end_lineno or node.lineno
-    return any(first < node.lineno <= end < last for first, last in spans.values())
+    start, end = _first(node), node.end_lineno or node.lineno
+    return any(first < start <= end < last for first, last in spans.values())
+
+
+def _first(node: ast.stmt) -> int:
+    """The first line of a statement: that of its first decorator, if it has one."""
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(each.lineno for each in decorators)])
 
 
 def _guarded(node: ast.stmt) -> list[ast.stmt]:
@@ -189,29 +203,34 @@ def _is_plain(node: ast.stmt, place: int, names: list[str]) -> bool:
         case ast.Import() | ast.ImportFrom():
             return True
         case ast.Assign() | ast.AnnAssign():
-            return bool(names) and all(map(CONSTANT.fullmatch, names))
+            kinds = (ast.Attribute, ast.Subscript)
+            parts = (each for each in ast.walk(node) if isinstance(each, kinds))
+            changes = any(isinstance(each.ctx, ast.Store) for each in parts)
+            return not changes and all(map(CONSTANT.fullmatch, names))
     return False
 
 
-def _bound(node: ast.stmt) -> list[str]:
-    """The names that a statement of the module binds."""
+def _bound(node: ast.AST) -> Iterator[str]:
+    """The names that a statement of the module binds, within an expression too."""
     match node:
         case ast.FunctionDef(name) | ast.ClassDef(name):
-            return [name]
+            yield name
+            return  # What stands in it has names of its own.
+        case ast.comprehension():
+            return  # So has this.
         case ast.Import(names) | ast.ImportFrom(names=names):
-            return [(each.asname or each.name).partition(".")[0] for each in names]
-        case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            walked = (name for target in targets for name in ast.walk(target))
-            return [name.id for name in walked if isinstance(name, ast.Name)]
-    return []
+            yield from ((a.asname or a.name).partition(".")[0] for a in names)
+        case ast.Name(name, ast.Store() | ast.Del()):
+            yield name
+    for child in ast.iter_child_nodes(node):
+        yield from _bound(child)
 
 
 def _cut(functions: list[ast.FunctionDef], span: tuple[int, int]) -> str:
     """The function of which a section shows some lines and not others."""
     cut = ""
     for node in functions:
-        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        lines = range(_first(node), (node.end_lineno or node.lineno) + 1)
         if 0 < sum(span[0] < line < span[1] for line in lines) < len(lines):
             cut = node.name
     return cut
@@ -266,8 +285,7 @@ def _statements(nodes: list[ast.AST], lines: list[str]) -> dict[int, int]:
     ends = {}
     for node in nodes:
         if isinstance(node, ast.stmt):
-            decorators = getattr(node, "decorator_list", [])
-            start = min([node.lineno, *(each.lineno for each in decorators)])
+            start = _first(node)
             body = getattr(node, "body", None)
             end = body[0].lineno - 1 if body else node.end_lineno or start
             while end > start and not _is_code(lines[end - 1]):

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -312,8 +312,13 @@ def _in_records(path: Path) -> bool:
 def _check_facts(facts: Facts, path: Path, where: str) -> None:
     """An environment: of a day that has come and, in records/, of the folder's GPU."""
     _demand(facts, {"date": str}, path, where)
-    today = datetime.now(UTC).strftime("%Y-%m-%d")
-    _refuse(facts["date"] > today, path, f"the date {facts['date']} is in the future")
+    told = facts["date"]
+    try:
+        day = date.fromisoformat(told)
+    except ValueError:
+        raise RecordError(f"{path}: {where}/date is no day: {told!r}") from None
+    future = day > datetime.now(UTC).date()
+    _refuse(future, path, f"the date {told} is in the future")
     gpu, folder = facts.get("gpu", ""), path.parent
     lost = _in_records(path) and layout.slug(gpu) != folder.name
     _refuse(lost, path, f"it is of the GPU {gpu!r}, whose folder is another one")

@@ -139,13 +139,14 @@ class Evidence:
         kernels = {each.get("of", each.get("kernel")) for each in benchmark.data[part]}
         timed = {layout.snippet_file(str(name)) for name in kernels}
         used = manifest.reached(self.root, timed)
-        name = benchmark.path.stem
-        used |= {layout.benchmark_list(name, each) for each in (part, "__init__")}
-        return {
-            file
-            for file in self.stale(benchmark)
-            if file in used or PurePosixPath(file).parent.name == "benchmarks"
-        }
+        changed = self.stale(benchmark)
+        return {f for f in changed if f in used or self.measures(benchmark, part, f)}
+
+    def measures(self, benchmark: Benchmark, part: str, file: str) -> bool:
+        """Whether a file says how a list of it is measured; "" is no list."""
+        names = (part, "__init__") if part else ("__init__",)
+        own = [layout.benchmark_list(benchmark.path.stem, name) for name in names]
+        return file in own or PurePosixPath(file).parent.name == "benchmarks"
 
     def lost(self, benchmark: Benchmark) -> list[str]:
         """The lists of a record that are out of date and quoted nevertheless."""

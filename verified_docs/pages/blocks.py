@@ -16,6 +16,7 @@ from verified_docs.code.snippets import Snippet
 from verified_docs.pages import (
     badges,
     diagrams,
+    figures,
     ladder,
     notebook,
     plots,
@@ -164,9 +165,12 @@ def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
         if value
     )
     gpu = record.gpu if record else site.evidence.quoted
+    source = figures.stated(
+        f"{options['source']} | {options['source']}", site.works, site.base
+    )
     return (
         f"<figure><verified-roofline {data}></verified-roofline><figcaption>"
-        f"Roofs: {escape(options['source'])}. Dashed: a copy and a product, measured "
+        f"Roofs: {source}. Dashed: a copy and a product, measured "
         f"on {escape(gpu)}.</figcaption></figure>"
     )
 

@@ -178,16 +178,22 @@ def _quoted(
 ) -> tuple[Any, str, bool]:
     """What a benchmark's record has, on which GPU, and whether it is stale."""
     where = dict(map(_pair, filters))
-    benchmark = record(evidence, name, where.get("part", LIST))
+    part = where.get("part", LIST)
+    benchmark = record(evidence, name, part)
     gpu = benchmark.gpu
     with maybe_newer(evidence, benchmark):
         if what.startswith("/"):
-            return pointer(benchmark.data, what), gpu, False
+            if isinstance(benchmark.data.get(what.split("/")[1]), list):
+                raise FigureError("one of a list is named by filters, not by its place")
+            changed = any(
+                evidence.measures(benchmark, "", f) for f in evidence.stale(benchmark)
+            )
+            return pointer(benchmark.data, what), gpu, changed
         found = select(evidence, benchmark, where, what.partition("/")[0])
         if len(found) > 1:
             raise FigureError(f"{len(found)} measurements match; say more")
         value = pointer(found[0], f"/{what}")
-        return value, gpu, stale(evidence, benchmark, str(found[0].get("kernel")))
+        return value, gpu, stale(evidence, benchmark, part, str(found[0].get("kernel")))
 
 
 def _verified(
@@ -355,10 +361,13 @@ def known_kernel(
     return kernel in timed
 
 
-def stale(evidence: Evidence, benchmark: Benchmark, kernel: str) -> bool:
-    """Whether the file of the measured kernel, or one it imports, has changed since."""
+def stale(evidence: Evidence, benchmark: Benchmark, part: str, kernel: str) -> bool:
+    """Whether the file of a kernel that a list measures, or how, has changed since."""
     timed = manifest.reached(evidence.root, [layout.snippet_file(kernel)])
-    return not timed.isdisjoint(evidence.stale(benchmark))
+    return any(
+        file in timed or evidence.measures(benchmark, part, file)
+        for file in evidence.stale(benchmark)
+    )
 
 
 def _text(value: Any) -> str:

@@ -153,7 +153,7 @@ def grid(
         raise NotYet
     columns = sorted({column for _, column in values})
     kernels = {*rows, *names.values()}
-    changed = {k for k in kernels if figures.stale(evidence, benchmark, k)}
+    changed = {k for k in kernels if figures.stale(evidence, benchmark, part, k)}
     gpu = evidence.elsewhere(benchmark.gpu)
     return Grid(rows, columns, values, changed, names, gpu)
 
@@ -332,13 +332,17 @@ def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
 
 
 def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
-    """The option levels, {copy: 1, half: 1/2}; a value "/..." is a JSON pointer."""
+    """The option levels, {copy: 1, half: 1/2}; a value "/..." is a JSON pointer.
+
+    What is no share of 1 would be a figure of no source. Raises FigureError.
+    """
     option = options.get("levels", {})
     if not isinstance(option, dict):
         raise FigureError("levels are written {copy: 1, two thirds: 2/3}")
     levels = {}
     for name, value in option.items():
-        if str(value).startswith("/"):
+        recorded = str(value).startswith("/")
+        if recorded:
             part = options.get("part", figures.LIST)
             benchmark = figures.record(evidence, options["record"], part)
             value = figures.pointer(benchmark.data, value)
@@ -346,4 +350,8 @@ def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
             levels[str(name)] = float(Fraction(value))
         except (TypeError, ValueError):
             raise FigureError(f"the level {name}: {value!r} is no number") from None
+        if not recorded and not 0 <= levels[str(name)] <= 1:
+            raise FigureError(
+                f"the level {name}: {value} is neither a share nor a path"
+            )
     return levels

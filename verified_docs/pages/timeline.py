@@ -121,7 +121,7 @@ def render(evidence: Evidence, style: Style, body: str) -> str:
         title = f"{title} (on {gpu})"
     tracks = []
     for item in found:
-        stale = figures.stale(evidence, benchmark, item["of"])
+        stale = figures.stale(evidence, benchmark, part, item["of"])
         shown = f"{item['kernel']} (stale)" if stale else str(item["kernel"])
         if "programs" in item:
             tracks.append(_programs(shown, item))
