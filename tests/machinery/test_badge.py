@@ -1,8 +1,12 @@
 """Badges: each state, said in words, with what is known behind it."""
 
+import json
+
 import pytest
 
 from tests.machinery.repository import H200, L4, Repository
+from verified_docs import layout
+from verified_docs.evidence import records
 from verified_docs.evidence.records import RecordError
 from verified_docs.pages import badges
 
@@ -132,10 +136,15 @@ def test_several_gpus_need_a_choice_to_quote(repository):
 
 def test_the_proof(repository):
     repository.verify(H200, online={"cases": 1200})
-    caught = [{"a": "b"}, {"c": "d"}]  # on the interpreter and on a GPU
-    verdicts = [{"snippets": {"one.py": {"caught": each}}} for each in caught]
-    shown = badges.proof([repository.status()], verdicts)
+    files = records.hashes(repository.root, ["snippets/softmax/online.py"])
+    for gpu, caught in (("", {"a": "b"}), (H200, {"c": "d"})):
+        judged = {"softmax/online.py": {"manifest": files, "caught": caught}}
+        verdicts = {layout.verdicts_file(gpu): json.dumps({"snippets": judged})}
+        repository.write(verdicts)
+    shown = badges.proof([repository.status()], repository.evidence().caught)
     for fact in ("1 of 1", "1,200", "2", "H200", "2026-01-01"):
         assert f"<strong>{fact}</strong>" in shown
     repository.verify(H200, online=STALE)
-    assert "<strong>0 of 1</strong>" in badges.proof([repository.status()], verdicts)
+    assert "<strong>0 of 1</strong>" in badges.proof([repository.status()], 0)
+    repository.edit("snippets/softmax/online.py", "Online", "On line")
+    assert repository.evidence().caught == 0

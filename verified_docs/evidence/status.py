@@ -1,6 +1,7 @@
 """What is known of the published code: snippets, records, and how fresh they are."""
 
 import functools
+import json
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -105,6 +106,18 @@ class Evidence:
     def benchmarks(self) -> dict[str, dict[str, Benchmark]]:
         """What was timed on each GPU."""
         return records.load_benchmarks(self.root)
+
+    @functools.cached_property
+    def caught(self) -> int:
+        """How many planted bugs the tests are known to catch, as all files are now."""
+        files = layout.verdict_files(self.root)
+        read = [json.loads(path.read_text("utf-8"))["snippets"] for path in files]
+        return sum(
+            len(judged["caught"])
+            for found in read
+            for judged in found.values()
+            if not records.changed(self.root, judged["manifest"])
+        )
 
     @functools.cached_property
     def interpreter(self) -> Verification:

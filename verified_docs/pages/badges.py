@@ -1,9 +1,8 @@
 """The badge of a code block: what is known of its file, and the details behind it."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from html import escape
-from typing import Any
 
 from verified_docs import layout
 from verified_docs.evidence.records import Entry
@@ -172,17 +171,10 @@ def summary(statuses: list[Status]) -> str:
     return f'<span class="verified-summary">{"; ".join(parts)}</span>'
 
 
-def proof(statuses: list[Status], verdicts: Iterable[Mapping[str, Any]]) -> str:
-    """What stands behind the site, in figures.
-
-    Args:
-        statuses: of all snippets.
-        verdicts: the records of the mutants, see `layout.verdict_files`.
-    """
+def proof(statuses: list[Status], caught: int) -> str:
+    """What stands behind the site, in figures: of its snippets and their mutants."""
     runs = [run for status in statuses for run in status.fresh]
     verified = sum(bool(status.fresh) for status in statuses)
-    judged = (each for record in verdicts for each in record["snippets"].values())
-    caught = sum(len(each["caught"]) for each in judged)
     gpus = _gpus(runs)
     facts = [
         (f"{verified} of {len(statuses)}", "files passed on a GPU as they are now"),

@@ -3,7 +3,6 @@
 Each function gets the site, the body of the fence and its options, and returns HTML.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from html import escape
 from pathlib import PurePosixPath
@@ -177,9 +176,7 @@ def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
     """What stands behind the site, in figures."""
-    files = layout.verdict_files(site.evidence.root)
-    verdicts = [json.loads(path.read_text(encoding="utf-8")) for path in files]
-    return badges.proof(site.statuses(), verdicts)
+    return badges.proof(site.statuses(), site.evidence.caught)
 
 
 def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
