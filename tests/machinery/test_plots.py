@@ -233,7 +233,11 @@ def test_a_plot_is_named_and_told_in_a_table(repository):
     assert figure.find("svg").get("aria-label") == words
     cells = ["".join(cell.itertext()) for cell in figure.findall(".//details//td")]
     assert cells == [*PERCENT, "not measured"]
-    assert "".join(figure.find("figcaption").itertext()) == "Speed & <size>"
+    assert "".join(figure.find("figcaption").itertext()) == "Speed & <size> (on H200)"
+    record = "records/nvidia-h200/softmax.json"
+    assert [each.get("href") for each in figure.iter("a")] == [record, record]
+    told = "".join(figure.find("details/p").itertext())
+    assert told.endswith("To repeat it: make bench PARTS=softmax")
 
 
 def test_a_kernel_looks_alike_in_every_plot(repository):
@@ -274,17 +278,21 @@ def test_a_changed_file_makes_its_line_stale(repository):
         assert len(ends) == 1  # of its line, and of no other
 
 
-def test_what_another_gpu_measured_says_so(repository):
+def test_what_is_shown_names_its_gpu_and_links_its_record(repository):
     repository.measure(MEASUREMENTS, H200)
     repository.edit("snippets/softmax/online.py", "Online", "On line")
     repository.measure(MEASUREMENTS, "NVIDIA L4")
     evidence = repository.evidence("nvidia-h200")
-    for shown in (
-        plots.plot(evidence, STYLE, PLOT),
-        plots.table(evidence, TABLE),
-        plots.table(evidence, TABLE + "title: Speed\n"),
+    link = '<a href="../records/nvidia-l4/softmax.json">L4</a>'
+    for shown, caption in (
+        (
+            plots.plot(evidence, STYLE, PLOT, "../"),
+            f"Speed &amp; &lt;size&gt; (on {link})",
+        ),
+        (plots.table(evidence, TABLE, "../"), f"Measured on {link}"),
+        (plots.table(evidence, TABLE + "title: Speed\n", "../"), f"Speed (on {link})"),
     ):
-        assert "(on L4)</" in shown
+        assert f"caption>{caption}</" in shown
         assert "stale" not in shown
 
 
@@ -496,7 +504,8 @@ def test_a_heat_map_shows_who_is_ahead_and_by_how_much(repository):
     assert [key[shade] for shade in shades] == ["70 to 80", "faster"]
     heads = ["".join(head.itertext()) for head in figure.iter("th")]
     assert heads == ["batch", "columns of a row", "4", "128", "1,024"]
-    assert figure.find("table/caption").text == "Ours & <theirs>"
+    caption = figure.find("table/caption")
+    assert "".join(caption.itertext()) == "Ours & <theirs> (on H200)"
 
 
 def test_a_changed_file_makes_its_cell_stale(repository):

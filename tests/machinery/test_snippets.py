@@ -253,6 +253,7 @@ def test_a_difference_has_signs_and_gaps_only():
         "@@\n line 22\n line 23\n line 24\n-line 25\n line 26\n line 27\n line 28\n"
     )
     assert difference(old, old) == ""
+    assert difference("\n\na\nb\n\n", "\n\na\nc\n\n") == " a\n-b\n+c\n"
 
 
 def test_a_difference_is_blind_to_indentation():

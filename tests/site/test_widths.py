@@ -58,6 +58,13 @@ BARE = """boxes => [...document.querySelectorAll(boxes)].filter(
         return /auto|scroll/.test(overflowX) && !backgroundImage.includes("gradient")
     }
 ).map(box => box.outerHTML.slice(0, 200))"""
+# The headers of more than one line; an open badge may have many.
+TALL = """() => [...document.querySelectorAll(
+    "figure.snippet > figcaption:not(:has(details))"
+)].filter(header => {
+    const line = parseFloat(getComputedStyle(header).lineHeight)
+    return [...header.children].some(each => each.offsetHeight > 1.7 * line)
+}).map(header => header.textContent)"""
 # Of each picture, the text, the box and the letters' size of all that is read in it.
 PICTURES = "figure.plot > svg, figure.heat"
 TEXTS = """pictures => [...document.querySelectorAll(pictures)].map(
@@ -82,12 +89,14 @@ class Measured:
             replay is and where it ends, in a wide window with all folded.
         width: of all that a phone shows.
         bare: what scrolls sideways without a shade, on a phone.
+        tall: headers of code that have more than one line.
         texts: of each width, what is read in each picture.
     """
 
     order: dict[str, Any] = field(default_factory=dict)
     width: int = 0
     bare: list[str] = field(default_factory=list)
+    tall: list[str] = field(default_factory=list)
     texts: dict[int, list[list[dict[str, Any]]]] = field(default_factory=dict)
 
 
@@ -100,6 +109,7 @@ def measured(visit: Visit) -> Measured:
         page.set_viewport_size(DESKTOP | {"width": width})
         found.order = found.order or page.evaluate(ORDER)
         found.texts[width] = page.evaluate(TEXTS, PICTURES)
+        found.tall += page.evaluate(TALL)
     found.width = page.evaluate("document.documentElement.scrollWidth")
     found.bare = page.evaluate(BARE, BOXES)
     return found
@@ -122,6 +132,10 @@ def test_picture_kernel_and_words(visit: Visit, measured: Measured) -> None:
 def test_the_page_fits_and_what_scrolls_has_a_shade(measured: Measured) -> None:
     assert measured.width <= min(WIDTHS)
     assert measured.bare == []
+
+
+def test_a_header_has_one_line(measured: Measured) -> None:
+    assert measured.tall == []
 
 
 def test_texts_of_pictures_are_large_enough_and_apart(measured: Measured) -> None:

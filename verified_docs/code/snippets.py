@@ -93,7 +93,8 @@ def parse(name: str, data: bytes, path: Path | None = None) -> Snippet:
 def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]]:
     """The hunks of a difference: (sign, line, index in `old` if "-", else in `new`).
 
-    Lines that differ in their indentation alone count as equal.
+    Lines that differ in their indentation alone count as equal. The lines around the
+    changed ones do not begin or end with empty ones, which would show nothing.
     """
     was, now = ([line.strip() for line in lines] for lines in (old, new))
     matcher = difflib.SequenceMatcher(None, was, now, autojunk=False)
@@ -105,6 +106,10 @@ def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]
             else:
                 hunk += [("-", old[n], n) for n in range(i, i_end)]
                 hunk += [("+", new[n], n) for n in range(j, j_end)]
+        while hunk[0][:2] == (" ", ""):
+            del hunk[0]
+        while hunk[-1][:2] == (" ", ""):
+            del hunk[-1]
         yield hunk
 
 

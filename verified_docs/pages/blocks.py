@@ -12,6 +12,7 @@ from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.sections import Section
 from verified_docs.code.snippets import Snippet
+from verified_docs.evidence.status import short
 from verified_docs.pages import (
     badges,
     diagrams,
@@ -87,7 +88,8 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
         f'<figure class="snippet diff" data-from="{escape(options["from"])}" '
         f'data-to="{escape(options["to"])}" data-search-exclude><figcaption>'
         f'<span class="snippet-name">From {names}</span>'
-        f"<span>{_lines(count['-'])} removed, {_lines(count['+'])} added</span>"
+        f'<span class="snippet-count">{_lines(count["-"])} removed, '
+        f"{_lines(count['+'])} added</span>"
         f"{_actions(_copy('block', 'Copy difference', about))}</figcaption>"
         f"{_code(lines, 'diff')}</figure>"
     )
@@ -103,7 +105,7 @@ def output(site: Site, body: str, options: Mapping[str, str]) -> str:
     what = f"Output of <code>{name}</code>"
     if run is None:
         return f'<p class="no-record">{what}: not yet recorded</p>'
-    where = run.gpu or badges.INTERPRETER
+    where = short(run.gpu) or badges.INTERPRETER
     stale = "" if run.fresh else " (stale: the file has changed since)"
     text = run.entry.output.rstrip("\n") + "\n"
     made = f'data-output="{name}" data-record="{escape(run.folder)}"'
@@ -218,10 +220,16 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "roofline": (roofline, ("record", "bandwidth", "fp32", "bf16", "source")),
     # Of a benchmark's record: lines, two groups of kernels shape by shape, what a clock
     # inside the kernels measured, a table.
-    "plot": (lambda site, body, _: plots.plot(site.evidence, site.style, body), ()),
-    "heatmap": (lambda s, body, _: plots.heatmap(s.evidence, s.style, body), ()),
-    "timeline": (lambda s, body, _: timeline.render(s.evidence, s.style, body), ()),
-    "measurements": (lambda site, body, _: plots.table(site.evidence, body), ()),
+    "plot": (lambda s, body, _: plots.plot(s.evidence, s.style, body, s.base), ()),
+    "heatmap": (
+        lambda s, body, _: plots.heatmap(s.evidence, s.style, body, s.base),
+        (),
+    ),
+    "timeline": (
+        lambda s, body, _: timeline.render(s.evidence, s.style, body, s.base),
+        (),
+    ),
+    "measurements": (lambda s, body, _: plots.table(s.evidence, body, s.base), ()),
     # Every snippet, with what was and what was not tried on which GPU.
     "verification": (lambda s, *_: badges.table(s.statuses(), s.base, s.published), ()),
     "confirm": (confirm, ()),

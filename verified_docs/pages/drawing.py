@@ -14,7 +14,7 @@ from html import escape
 from statistics import fmean
 from typing import Any
 
-from verified_docs.pages.figures import BREAKS, FigureError, render
+from verified_docs.pages.figures import BREAKS, FigureError, Source, render
 
 MARGIN = 14  # between the frame and the first and last column
 ZEROS = re.compile(r"\.0+(?!\d)|^1(\.0+)?\u00a0\u00d7\u00a0(?=10)")  # of a round number
@@ -77,14 +77,9 @@ class Grid:
     columns: list[Any]
     values: dict[tuple[str, Any], float]
     stale: set[str]
+    source: Source
     # Whose value it is, where a cell has the best of several.
     names: dict[tuple[str, Any], str] = field(default_factory=dict)
-    # On which, if it is not the GPU that the site quotes first.
-    gpu: str = ""
-
-    def titled(self, title: str) -> str:
-        """A title that names the GPU where it is another one."""
-        return f"{title} (on {self.gpu})".strip() if self.gpu else title
 
     def label(self, row: str) -> str:
         """The row's name, marked if it is stale."""

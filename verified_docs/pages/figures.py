@@ -13,8 +13,9 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from html import escape
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from markdown.extensions.toc import slugify
@@ -22,7 +23,7 @@ from markdown.extensions.toc import slugify
 from verified_docs import layout
 from verified_docs.evidence import manifest
 from verified_docs.evidence.records import Benchmark
-from verified_docs.evidence.status import Evidence
+from verified_docs.evidence.status import Evidence, short
 
 LIST = "measurements"  # of a record, where no other is named
 NOT_YET = "not yet measured"
@@ -160,6 +161,36 @@ def measured(evidence: Evidence, text: str) -> str:
         f'value="{escape(str(value))}" title="Measured on {escape(gpu)}">'
         f"{escape(render(value, form))}{mark}</data>"
     )
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a picture or a table has its numbers: a list of the record of a GPU."""
+
+    gpu: str
+    record: str
+    part: str
+
+    def caption(self, title: str, base: str) -> str:
+        """The title, and the GPU, which leads to the record."""
+        link = f'<a href="{base}{self.record}">{escape(short(self.gpu))}</a>'
+        return f"{escape(title)} (on {link})" if title else f"Measured on {link}"
+
+    def told(self, base: str) -> str:
+        """The record in full, and the command that makes it again."""
+        what = PurePosixPath(self.record).stem
+        what += "" if self.part == LIST else f"/{self.part}"
+        return (
+            f'<p>Measured on {escape(self.gpu)}. Record: <a href="{base}{self.record}">'
+            f"{breakable(self.record)}</a>, list <code>{escape(self.part)}</code>. "
+            f"To repeat it: <code>make bench PARTS={escape(what)}</code></p>"
+        )
+
+
+def source(evidence: Evidence, benchmark: Benchmark, part: str) -> Source:
+    """Where what is shown of a list of a record comes from."""
+    record = benchmark.path.relative_to(evidence.root).as_posix()
+    return Source(benchmark.gpu, record, part)
 
 
 @contextmanager

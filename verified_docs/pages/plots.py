@@ -154,8 +154,8 @@ def grid(
     columns = sorted({column for _, column in values})
     kernels = {*rows, *names.values()}
     changed = {k for k in kernels if figures.stale(evidence, benchmark, part, k)}
-    gpu = evidence.elsewhere(benchmark.gpu)
-    return Grid(rows, columns, values, changed, names, gpu)
+    source = figures.source(evidence, benchmark, part)
+    return Grid(rows, columns, values, changed, source, names)
 
 
 def _best(
@@ -167,7 +167,7 @@ def _best(
     return [item for item in found if best[item[row], item[column]] is item]
 
 
-def table(evidence: Evidence, body: str) -> str:
+def table(evidence: Evidence, body: str, base: str = "") -> str:
     """The fence ```measurements. Raises FigureError.
 
     One quantity, `value`, for each value of a key, `columns`; or several quantities,
@@ -192,7 +192,7 @@ def table(evidence: Evidence, body: str) -> str:
             corner = f"{rows} \N{REVERSE SOLIDUS} {options['columns']}"
     except NotYet:
         return absent(title or "Measurements")
-    shown = _table(found, corner, forms, found.titled(title))
+    shown = _table(found, corner, forms, found.source.caption(title, base))
     if options.get("bare"):
         shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
     return f'<figure class="measurements">{shown}</figure>'
@@ -218,7 +218,7 @@ def _quantities(
     return replace(first, columns=[*grids], values=values), forms
 
 
-def plot(evidence: Evidence, style: Style, body: str) -> str:
+def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     """The fence ```plot. Raises FigureError."""
     options = parse(body, PLOT, "record", "x", "y", "series", "title")
     form = unit(options["y"], str(options.get("format", "")))
@@ -232,7 +232,6 @@ def plot(evidence: Evidence, style: Style, body: str) -> str:
     lines = [style.line(found, series, row) for row in found.rows]
     if len({line.classes for line in lines}) < len(lines):
         raise FigureError("two of its series have one colour in mkdocs.yml")
-    title = found.titled(title)
     drawing = Plot(
         lines,
         _levels(evidence, options),
@@ -249,18 +248,22 @@ def plot(evidence: Evidence, style: Style, body: str) -> str:
     )
     corner = f"{series} \N{REVERSE SOLIDUS} {options['x']}"
     numbers = _table(found, corner, dict.fromkeys(found.columns, form), "")
-    return figure(title, shown, numbers)
+    return figure(title, shown, numbers, found.source, base)
 
 
-def figure(title: str, shown: str, numbers: str) -> str:
-    """A picture with its title and, folded below it, its numbers."""
+def figure(
+    title: str, shown: str, numbers: str, source: figures.Source, base: str
+) -> str:
+    """A picture with its title and, folded below it, its numbers and their source."""
+    caption = source.caption(title, base)
     return (
-        f'<figure class="plot"><figcaption>{escape(title)}</figcaption>{shown}'
-        f"<details><summary>Numbers of this plot</summary>{numbers}</details></figure>"
+        f'<figure class="plot"><figcaption>{caption}</figcaption>{shown}'
+        f"<details><summary>Numbers of this plot</summary>{numbers}"
+        f"{source.told(base)}</details></figure>"
     )
 
 
-def heatmap(evidence: Evidence, style: Style, body: str) -> str:
+def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     """The fence ```heatmap: the best of `only` as a part of the best of `against`.
 
     It is a table whose cells are shaded by that part; both values stand in each cell.
@@ -284,9 +287,9 @@ def heatmap(evidence: Evidence, style: Style, body: str) -> str:
         for row in sorted(ours.rows, key=int)
     )
     key = "".join(f'<li class="heat-{n}">{s}</li>' for n, s in enumerate(SHADES))
-    title = ours.titled(options["title"])
+    caption = ours.source.caption(options["title"], base)
     return (
-        f'<figure class="heat"><table><caption>{escape(title)}</caption>'
+        f'<figure class="heat"><table><caption>{caption}</caption>'
         f'<thead><tr><td></td><th scope="colgroup" colspan="{len(ours.columns)}">'
         f"{escape(style.words(columns))}</th></tr><tr>"
         f'<th scope="col">{escape(style.words(rows))}</th>{head}</tr></thead>'
@@ -314,8 +317,8 @@ def absent(title: str) -> str:
     return f'<p class="no-record">{escape(title)}: {unmeasured()}</p>'
 
 
-def _table(found: Grid, corner: str, forms: Mapping[Any, str], title: str) -> str:
-    caption = f"<caption>{escape(title)}</caption>" if title else ""
+def _table(found: Grid, corner: str, forms: Mapping[Any, str], caption: str) -> str:
+    caption = f"<caption>{caption}</caption>" if caption else ""
     rows = (
         (
             f"<code>{breakable(found.label(row))}</code>",

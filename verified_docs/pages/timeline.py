@@ -103,7 +103,7 @@ class Track:
         return ". ".join(told)
 
 
-def render(evidence: Evidence, style: Style, body: str) -> str:
+def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     """The fence ```timeline: the list `timeline` of a record. Raises FigureError."""
     options = parse(body, OPTIONS, "record", "title")
     title, part = options["title"], "timeline"
@@ -117,8 +117,6 @@ def render(evidence: Evidence, style: Style, body: str) -> str:
     kinds = {key for key in ("programs", "groups") for item in found if key in item}
     if len(kinds) != 1 or any(kinds.isdisjoint(item) for item in found):
         raise FigureError("its measurements have all `programs`, or all `groups`")
-    if gpu := evidence.elsewhere(benchmark.gpu):
-        title = f"{title} (on {gpu})"
     tracks = []
     for item in found:
         stale = figures.stale(evidence, benchmark, part, item["of"])
@@ -134,7 +132,8 @@ def render(evidence: Evidence, style: Style, body: str) -> str:
         replace(layout, left=left, right=layout.width - 8) for layout in (WIDE, NARROW)
     )
     pictures = "".join(_draw(tracks, layout, axis, label) for layout in layouts)
-    return figure(title, pictures, _numbers(tracks, head))
+    source = figures.source(evidence, benchmark, part)
+    return figure(title, pictures, _numbers(tracks, head), source, base)
 
 
 def _programs(name: str, item: dict[str, Any]) -> Track:
