@@ -1,7 +1,8 @@
 """A race in shared memory, on purpose: one warp group writes a tile, another reads it.
 
 `python -m tests.memcheck.racing` runs it. With --wait the reader waits at an mbarrier
-until the writer has arrived there, so there is no race.
+until the writer has arrived there, so there is no race; racecheck reports it as well,
+because it does not follow mbarriers.
 """
 
 import sys

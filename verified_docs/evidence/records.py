@@ -137,7 +137,9 @@ def sha256(path: Path) -> str:
 
 def hashes(root: Path, paths: Iterable[str]) -> Manifest:
     """The manifest of files below the root, and of those that their imports lead to."""
-    return {path: sha256(root / path) for path in sorted(manifest.reached(root, paths))}
+    wanted = {*paths}
+    wanted |= manifest.reached(root, wanted)
+    return {path: sha256(root / path) for path in sorted(wanted)}
 
 
 def changed(root: Path, manifest: Manifest) -> list[str]:

@@ -2,6 +2,7 @@
 
 import functools
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -147,19 +148,25 @@ class Evidence:
             self._stale[benchmark.path] = {*benchmark.stale(self.root)}
         return self._stale[benchmark.path]
 
-    def outdated(self, benchmark: Benchmark, part: str) -> set[str]:
-        """Those of them that a list of it depends on."""
-        kernels = {each.get("of", each.get("kernel")) for each in benchmark.data[part]}
-        timed = {layout.snippet_file(str(name)) for name in kernels}
-        used = manifest.reached(self.root, timed)
-        changed = self.stale(benchmark)
-        return {f for f in changed if f in used or self.measures(benchmark, part, f)}
+    def outdated(
+        self, benchmark: Benchmark, part: str, kernels: Iterable[str] | None = None
+    ) -> set[str]:
+        """Those of them that a list of it depends on.
 
-    def measures(self, benchmark: Benchmark, part: str, file: str) -> bool:
-        """Whether a file says how a list of it is measured; "" is no list."""
-        names = (part, "__init__") if part else ("__init__",)
-        own = [layout.benchmark_list(benchmark.path.stem, name) for name in names]
-        return file in own or PurePosixPath(file).parent.name == "benchmarks"
+        They are the files of all its kernels, or of `kernels`, what these import, and
+        how the list is measured. Of no list, "", only what all lists share counts.
+        """
+        if kernels is None:
+            kernels = (str(e.get("of", e.get("kernel"))) for e in benchmark.data[part])
+        used = {layout.snippet_file(name) for name in kernels}
+        used |= manifest.reached(self.root, used)
+        lists = filter(None, (part, "__init__"))
+        used |= {layout.benchmark_list(benchmark.path.stem, each) for each in lists}
+        return {
+            file
+            for file in self.stale(benchmark)
+            if file in used or PurePosixPath(file).parent.name == "benchmarks"
+        }
 
     def lost(self, benchmark: Benchmark) -> list[str]:
         """The lists of a record that are out of date and quoted nevertheless."""

@@ -21,7 +21,6 @@ from typing import Any
 from markdown.extensions.toc import slugify
 
 from verified_docs import layout
-from verified_docs.evidence import manifest
 from verified_docs.evidence.records import Benchmark
 from verified_docs.evidence.status import Evidence, short
 
@@ -216,10 +215,8 @@ def _quoted(
         if what.startswith("/"):
             if isinstance(benchmark.data.get(what.split("/")[1]), list):
                 raise FigureError("one of a list is named by filters, not by its place")
-            changed = any(
-                evidence.measures(benchmark, "", f) for f in evidence.stale(benchmark)
-            )
-            return pointer(benchmark.data, what), gpu, changed
+            changed = evidence.outdated(benchmark, "", ())
+            return pointer(benchmark.data, what), gpu, bool(changed)
         found = select(evidence, benchmark, where, what.partition("/")[0])
         if len(found) > 1:
             raise FigureError(f"{len(found)} measurements match; say more")
@@ -394,11 +391,7 @@ def known_kernel(
 
 def stale(evidence: Evidence, benchmark: Benchmark, part: str, kernel: str) -> bool:
     """Whether the file of a kernel that a list measures, or how, has changed since."""
-    timed = manifest.reached(evidence.root, [layout.snippet_file(kernel)])
-    return any(
-        file in timed or evidence.measures(benchmark, part, file)
-        for file in evidence.stale(benchmark)
-    )
+    return bool(evidence.outdated(benchmark, part, [kernel]))
 
 
 def _text(value: Any) -> str:
