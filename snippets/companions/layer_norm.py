@@ -148,8 +148,7 @@ def layer_norm(
             *x.stride(), *weight.stride(), *bias.stride(), rows, cols,
             EPS=eps, COMPUTE=tl.float64 if double else tl.float32,
             BLOCK_ROWS=block_rows, BLOCK_COLS=block_cols, FULL=cols == block_cols,
-            # With 64 registers a thread, a multiprocessor holds 32 warps; narrower rows
-            # need no more by themselves.
+            # With 64 registers a thread, a multiprocessor holds 32 warps.
             num_warps=num_warps,
             maxnreg=64 if block_cols > 4096 and not double else None,
         )  # fmt: skip

@@ -65,7 +65,9 @@ def backward_kernel(
         # --8<-- [line:next]
         dy = tl.load(dy_ptrs + after * stride_dyr, inside, other=0.0)
         x = tl.load(x_ptrs + after * stride_xr, inside, other=0.0)
-        mean_after = tl.load(mean_ptr + after, after < rows, other=0.0)
+        mean_after = 0.0
+        if CENTRED:
+            mean_after = tl.load(mean_ptr + after, after < rows, other=0.0)
         rstd_after = tl.load(rstd_ptr + after, after < rows, other=0.0)
         # --8<-- [end:ask]
         # --8<-- [start:meet]
@@ -159,7 +161,7 @@ def layer_norm_backward(
     Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3.
     """
     centred = mean is not None
-    mean = mean if centred else torch.zeros_like(rstd)
+    mean = mean if centred else rstd  # RMS norm reads none
     check(dy, x, weight, mean, rstd)
     if programs is not None and programs < 1:
         raise ValueError(f"programs is {programs}; it must be at least 1")
@@ -188,7 +190,7 @@ def layer_norm_backward(
             dx, partial, words, *dy.stride(), *x.stride(), rows, cols, chunks,
             CENTRED=centred, BLOCK_COLS=chunk_cols,
             BLOCK_CHUNKS=triton.next_power_of_2(chunks),
-            num_warps=max(1, min(16, chunk_cols // 512)), maxnreg=128,
+            num_warps=max(1, min(16, chunk_cols // 1024)),
         )  # fmt: skip
     return dx, *partial.sum(dim=1).to(weight.dtype)
 

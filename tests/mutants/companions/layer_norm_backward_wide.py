@@ -44,7 +44,7 @@ MUTANTS = [
     Mutant("(mean_g if", "(2 * mean_g if", "mean(g) subtracted twice"),
     Mutant("mean_g if CENTRED else 0.0", "mean_g", "mean(g) subtracted in RMS norm"),
     Mutant("mean_g if CENTRED else 0.0", "0.0", "no mean(g) in layer norm"),
-    Mutant("else torch.zeros_like(rstd)", "else rstd", "a mean subtracted in RMS norm"),
+    Mutant("if CENTRED:", "if True:", "rstd subtracted as a mean in RMS norm"),
     Mutant("dx = rstd * (", "dx = (", "dx without rstd"),
     Mutant("dw += dy * x_hat", "dw = dy * x_hat", "only the last row in dw"),
     Mutant(
