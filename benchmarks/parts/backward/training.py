@@ -83,7 +83,10 @@ PART = Part(
         for head_dim, seq in product((64, 128), (1024, 4096, 16384))
     ],
     inputs=fresh,
-    own={"backward/autograd.py": Trained("backward/autograd.py")},
+    own={
+        name: Trained(name)
+        for name in ("backward/autograd.py", "backward/autograd_tuned.py")
+    },
     peers={
         "sdpa-flash": peer(peers.sdpa_flash),
         "sdpa-cudnn": peer(peers.sdpa_cudnn),
@@ -93,4 +96,5 @@ PART = Part(
     facts=facts,
     measure=timing.one_by_one,
     ceiling="matmul",
+    against={"times_flash": "sdpa-flash", "times_flex": "flex_attention"},
 )

@@ -1,21 +1,17 @@
-"""Tests of snippets/hopper/autograd.py: those of the operator in Triton, and others."""
+"""Tests of snippets/hopper/autograd.py: those of the operators in Triton."""
 
 from typing import ClassVar
 
 import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.library import opcheck
 
 from snippets.hopper import autograd
-from tests.harness.inputs import HALVES, HEAD_LAYOUTS, normal, qkv
 from tests.harness.suite import Refusal
-from tests.snippets.backward import test_autograd
+from tests.snippets.backward import test_autograd, test_autograd_tuned
 from tests.snippets.backward.suite import resized
 from tests.snippets.backward.test_autograd import (  # noqa: F401
-    leaves,
     plain,
-    step,
     test_a_model_gets_its_own_layout_back,
     test_a_training_step_in_a_cuda_graph,
     test_compile,
@@ -28,130 +24,31 @@ from tests.snippets.backward.test_autograd import (  # noqa: F401
     test_what_is_kept,
     test_without_gradients,
 )
+from tests.snippets.backward.test_autograd_tuned import (  # noqa: F401
+    LAYOUTS,
+    test_a_fake_result_is_like_the_real_one,
+    test_a_model_can_be_exported,
+    test_a_training_step_of_fake_tensors,
+    test_as_a_model_calls_it,
+    test_autocast,
+    test_opcheck,
+)
 from tests.snippets.hopper.gluon import NO_ACCURACY, OnGpu  # noqa: F401
 
 OPERATORS = torch.ops.hopper.attention, torch.ops.hopper.attention_backward
-# Rows that begin where no descriptor can, and rows that lie in memory twice.
-LAYOUTS = HEAD_LAYOUTS | {
-    "at an odd address": lambda x: torch.cat((x.new_zeros(1), x.flatten()))[1:].view(
-        x.shape
-    ),
-    "rows of 17": lambda x: torch.nn.functional.pad(x, (0, 1))[..., :-1],
-}
+NO_KERNEL = ("test_a_model_can_be_exported", "test_a_training_step_of_fake_tensors")
 
 
 @pytest.fixture(autouse=True)
 def ours(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the tests of the operator in Triton try is this one, on a GPU."""
-    theirs = request.function.__module__ == test_autograd.__name__
-    if theirs and not torch.cuda.is_available():
+    """What the tests of the operators in Triton try is this one, on a GPU."""
+    theirs = request.function.__module__ != __name__
+    kernel = request.function.__name__ not in NO_KERNEL
+    if theirs and kernel and not torch.cuda.is_available():
         pytest.skip("needs a GPU")
     monkeypatch.setattr(test_autograd, "autograd", autograd)
     monkeypatch.setattr(test_autograd, "BLOCK", {})
-
-
-# What needs no kernel.
-
-
-@pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_training_step_of_fake_tensors(
-    layout: str, dtype: torch.dtype, device: str
-) -> None:
-    sizes = (2, 4), (2, 2), 5, 7, 16
-    given = [LAYOUTS[layout](x) for x in qkv(*sizes, dtype, device)]
-    with FakeTensorMode() as mode:
-        fakes = [mode.from_tensor(x).requires_grad_() for x in given]
-        o, lse = autograd.attention(*fakes, causal=True)
-        found = torch.autograd.grad((2 * o).sum() + lse.sum(), fakes)
-        for x, y in ((fakes[0], o), *zip(fakes, found, strict=True)):
-            assert (y.shape, y.dtype, y.device) == (x.shape, x.dtype, x.device)
-            assert y.stride() == torch.empty_like(x).stride()
-    assert (lse.shape, lse.dtype) == (o.shape[:3], torch.float32)
-
-
-@pytest.mark.usefixtures("plain")
-def test_a_model_can_be_exported(device: str) -> None:
-    class Layer(torch.nn.Module):
-        def forward(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-            return step(x, weight, causal=True)
-
-    x = normal((2, 21, 32), torch.float16, device)
-    weight = normal((32, 96), torch.float16, device, seed=1)
-    program = torch.export.export(Layer(), (x, weight), strict=True)
-    called = [node.target for node in program.graph.nodes]
-    assert called.count(OPERATORS[0].default) == 1
-
-
-# What the tests of the operator in Triton say otherwise.
-
-
-@pytest.mark.gpu
-def test_autocast(device: str) -> None:
-    given = leaves(device, dtype=torch.float32)
-    do = normal(given[0].shape, torch.float32, device, seed=5)
-    for low in HALVES:
-        with torch.autocast(device, low):
-            o, lse = autograd.attention(*given)
-        assert (o.dtype, lse.dtype) == (low, torch.float32)
-        found = torch.autograd.grad(o, given, do.to(low))
-        assert [x.dtype for x in found] == 3 * [torch.float32]
-        halves = [x.detach().to(low).requires_grad_() for x in given]
-        o, _ = autograd.attention(*halves)
-        wanted = torch.autograd.grad(o, halves, do.to(low))
-        for x, y in zip(found, wanted, strict=True):
-            assert torch.equal(x, y.float())
-        with torch.autocast(device, low):
-            mixed, _ = autograd.attention(halves[0], *given[1:])
-        assert torch.equal(mixed, o)
-
-
-@pytest.mark.gpu
-@pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_fake_result_is_like_the_real_one(layout: str, device: str) -> None:
-    given = qkv((2, 4), (2, 2), 5, 7, 16, torch.float16, device)
-    q, k, v = (LAYOUTS[layout](x) for x in given)
-    o, lse = OPERATORS[0](q, k, v, True, 0.3)
-    found = OPERATORS[1](q, k, v, o, lse, torch.ones_like(o), lse, True, 0.3)
-    for x, y in zip((q, q, k, v), (o, *found), strict=True):
-        assert (y.shape, y.dtype, y.device) == (x.shape, x.dtype, x.device)
-        assert y.stride() == torch.empty_like(x).stride()
-    assert lse.is_contiguous()
-
-
-@pytest.mark.gpu
-@pytest.mark.usefixtures("plain")
-@pytest.mark.parametrize("layout", ["seq before heads", "rows of 17"])
-def test_opcheck(layout: str, device: str) -> None:
-    given = qkv((1, 2), (1, 1), 18, 37, 16, torch.float16, device)
-    q, k, v = (LAYOUTS[layout](x) for x in given)
-    o, lse = OPERATORS[0](q, k, v, True, 0.3)
-    of_all = {"rtol": 1e-3, "atol": 1e-3}
-    trained = [x.detach().requires_grad_() for x in (q, k, v)]
-    passed = opcheck(OPERATORS[0], (*trained, True, 0.3), **of_all)
-    assert set(passed.values()) == {"SUCCESS"}
-    # That it can be compiled, too, test_compile says.
-    some = "test_schema", "test_autograd_registration", "test_faketensor"
-    given = (q, k, v, o, lse, torch.ones_like(o), lse, True, 0.3)
-    passed = opcheck(OPERATORS[1], given, test_utils=some, **of_all)
-    assert set(passed.values()) == {"SUCCESS"}
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
-@pytest.mark.parametrize("head_dim", [64, 128])
-def test_as_a_model_calls_it(head_dim: int, causal: bool, device: str) -> None:
-    # Views of one product, [batch, seq, 3, heads, head_dim], over many tiles.
-    shape = (2, 333, 3, 4, head_dim)
-    product = normal(shape, torch.bfloat16, device).requires_grad_()
-    q, k, v = given = product.permute(2, 0, 3, 1, 4).unbind()
-    o, lse = autograd.attention(q, k, v, causal=causal)
-    do = normal((2, 333, 4, head_dim), o.dtype, device, seed=1).transpose(1, 2)
-    dlse = normal(lse.shape, lse.dtype, device, seed=2)
-    found = torch.autograd.grad((o, lse), given, (do, dlse))
-    test_autograd.check(found, list(given), do, dlse, causal=causal)
+    monkeypatch.setattr(test_autograd_tuned, "OPERATORS", OPERATORS)
 
 
 class TestHopperAutograd(OnGpu, test_autograd.TestAutograd):
