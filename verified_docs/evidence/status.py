@@ -156,6 +156,8 @@ class Evidence:
         They are the files of all its kernels, or of `kernels`, what these import, and
         how the list is measured. Of no list, "", only what all lists share counts.
         """
+        if not self.stale(benchmark):
+            return set()
         if kernels is None:
             kernels = (str(e.get("of", e.get("kernel"))) for e in benchmark.data[part])
         used = {layout.snippet_file(name) for name in kernels}

@@ -17,16 +17,14 @@ from verified_docs.pages import (
     badges,
     diagrams,
     figures,
+    highlight,
     ladder,
     notebook,
     plots,
     replays,
     timeline,
 )
-from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
-
-LANGUAGE = "python"
 
 
 class FenceError(ValueError):
@@ -41,7 +39,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         given = repr(body.strip()[:60])
         raise FenceError(f"code comes from snippets: {wanted}, not {given}")
     snippet, section = site.evidence.resolve(match[1])
-    lines = highlight(section.text, LANGUAGE, site.identifiers)
+    lines = highlight.section(snippet.whole, section, site.identifiers)
     for name, span in section.marks.items():
         lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
         lines[span[-1]] += "</span>"
@@ -61,7 +59,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         f"data-search-exclude><figcaption>"
         f"{_name(snippet, section)}{_cut(section)}"
         f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
-        f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
+        f"</figcaption>{_code(lines, 'python')}</figure>"
     )
 
 
@@ -71,7 +69,10 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     old, new = (section.text for _, section in sides)
     if old == new:
         raise FenceError(f"{options['from']} and {options['to']} do not differ")
-    before, after = (highlight(text, LANGUAGE, site.identifiers) for text in (old, new))
+    before, after = (
+        highlight.section(snippet.whole, section, site.identifiers)
+        for snippet, section in sides
+    )
     shown = {"-": before, "+": after, " ": after}
     tags = {"-": "del", "+": "ins", " ": "span"}
     lines: list[str] = []
@@ -196,7 +197,7 @@ def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def console(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Commands to type: the one kind of fence that holds text of its own."""
-    lines = highlight(body.rstrip("\n") + "\n", "console")
+    lines = highlight.highlight(body.rstrip("\n") + "\n", "console")
     return (
         '<figure class="snippet plain" data-language="console">'
         f"{_actions(_copy('plain', 'Copy', 'commands'))}"

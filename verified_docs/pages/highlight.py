@@ -2,12 +2,15 @@
 
 import functools
 import html
+import re
 from collections.abc import Mapping
 from itertools import groupby
 from operator import itemgetter
 
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, Token, _TokenType
+
+from verified_docs.code.sections import Section
 
 # What has the colour of text. Signs are half of all tokens: each would be an element.
 PLAIN = {Token.Text, Token.Text.Whitespace, Token.Name, Token.Keyword.Constant}
@@ -16,17 +19,29 @@ PLAIN |= {Token.Operator, Token.Punctuation}
 # torch==2.13.0 for a number.
 TYPED = {("Generic",), ("Comment",)}
 
+Identifiers = frozenset[tuple[str, str]]  # a name, and a further class of its spans
 
+
+def section(whole: Section, shown: Section, identifiers: Identifiers) -> list[str]:
+    """The lines of a section, of a file that is highlighted once for all of them."""
+    lines = highlight(whole.text, "python", identifiers)
+    at = dict(zip(whole.numbers, lines, strict=True))
+    code = whole.text.split("\n")[whole.numbers.index(shown.numbers[0])]
+    indent = len(code) - len(shown.text.partition("\n")[0])
+    margin = re.compile(rf"^((?:<[^>]*>)?) {{{indent}}}")
+    return [margin.sub(r"\1", at[number]) for number in shown.numbers]
+
+
+@functools.lru_cache(maxsize=256)  # A file is on several pages, and in differences.
 def highlight(
-    text: str, language: str, identifiers: Mapping[str, str] | None = None
+    text: str, language: str, identifiers: Identifiers = frozenset()
 ) -> list[str]:
     """The lines of `text` with spans for its tokens.
 
-    `identifiers` maps a name to a further class of its spans. Lines keep their
-    newlines: the text of the joined result is `text`, character for character.
-    Raises pygments.util.ClassNotFound for an unknown language.
+    Lines keep their newlines: the text of the joined result is `text`, character for
+    character. Raises pygments.util.ClassNotFound for an unknown language.
     """
-    own = identifiers or {}
+    own = dict(identifiers)
     parts = [(_class(*each, own), each[1]) for each in _tokens(text, language)]
     shown = "".join(
         _span(name, "".join(value for _, value in run))
@@ -36,7 +51,6 @@ def highlight(
     return [line + "\n" for line in lines] + [last] * bool(last)
 
 
-@functools.lru_cache(maxsize=1024)  # A section is shown, and in two differences.
 def _tokens(text: str, language: str) -> list[tuple[_TokenType, str]]:
     """The tokens of a text, which together are the text."""
     lexer = get_lexer_by_name(language)

@@ -63,7 +63,7 @@ class VerifiedDocs(Extension):
         self.site = Site(
             evidence,
             self.getConfig("published"),
-            identifiers,
+            frozenset(identifiers.items()),
             self.getConfig("nav"),
             self.getConfig("repository"),
             Style(**plots),

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import figures
+from verified_docs.pages import figures, sources
 from verified_docs.pages.drawing import (
     MARKERS,
     NARROW,
@@ -94,7 +94,7 @@ def short(name: str) -> str:
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
     """The options in a fence's YAML body. Raises FigureError."""
     try:
-        options = yaml.safe_load(body)
+        options = sources.settings(body)
     except yaml.YAMLError as error:
         raise FigureError(f"its body is not YAML: {error}") from None
     if not isinstance(options, dict):
