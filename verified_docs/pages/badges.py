@@ -153,24 +153,6 @@ def _list(title: str, items: list[str]) -> str:
     return f"<p>{title}</p><ul>{shown}</ul>" if items else ""
 
 
-def summary(statuses: list[Status]) -> str:
-    """The state of all snippets in one sentence."""
-    counts = Counter(status.state for status in statuses)
-    gpus = _gpus(run for status in statuses for run in status.fresh)
-    on = f" on {escape(gpus)}" if gpus else ""
-    parts = [f"{counts['verified']} of {len(statuses)} files are GPU-verified{on}"]
-    for state, words in (
-        ("failed", "failed on a GPU"),
-        ("skipped too much", "had too many cases skipped"),
-        ("stale", "changed since their GPU run"),
-        ("interpreter", "passed on the interpreter only"),
-        ("unverified", "not verified"),
-    ):
-        if counts[state]:
-            parts.append(f"{counts[state]} {words}")
-    return f'<span class="verified-summary">{"; ".join(parts)}</span>'
-
-
 def proof(statuses: list[Status], caught: int) -> str:
     """What stands behind the site, in figures: of its snippets and their mutants."""
     runs = [run for status in statuses for run in status.fresh]

@@ -17,7 +17,7 @@ from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import badges, blocks, figures
+from verified_docs.pages import blocks, figures
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.made import END, marked
 from verified_docs.pages.math import Tex, TexTreeprocessor
@@ -30,7 +30,7 @@ from verified_docs.pages.tree import Headers
 # Or a code span, in which none is meant.
 DIRECTIVE = re.compile(
     r"(?<![\\`])(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)"
-    r"|\{(measured|stated|verified):([^{}\n]*)\}",
+    r"|\{(measured|stated):([^{}\n]*)\}",
     re.DOTALL,
 )
 Options = dict[str, str]
@@ -132,7 +132,7 @@ def render_fence(
 
 
 class Directives(Preprocessor):
-    """{measured: ...}, {stated: ...} and {verified: ...}, before their | ends a cell.
+    """{measured: ...} and {stated: ...}, before their | ends a cell of a table.
 
     Whoever lights a line of code is told below its step, where attr_list wants it.
     """
@@ -157,21 +157,13 @@ class Directives(Preprocessor):
             return match[0]
         text = text.strip()
         try:
-            html = directive(self.site, kind, text)
+            if kind == "measured":
+                html = figures.measured(self.site.evidence, text)
+            else:
+                html = figures.stated(text, self.site.works, self.site.base)
         except Exception as error:
             raise PageError(f"{{{kind}: {text}}}: {error}") from error
         return self.md.htmlStash.store(marked(html, self.site.mark, kind, text))
-
-
-def directive(site: Site, kind: str, text: str) -> str:
-    """The HTML of {measured: text} and its kin. Raises what is wrong."""
-    if kind == "stated":
-        return figures.stated(text, site.works, site.base)
-    if kind == "measured":
-        return figures.measured(site.evidence, text)
-    if text != "summary":
-        raise ValueError("it is written {verified: summary}")
-    return badges.summary(site.statuses())
 
 
 class End(Postprocessor):
