@@ -40,7 +40,8 @@ def render(path: Path, prefix: str) -> str:
     root.set("aria-labelledby", " ".join(labels))
     root.set("style", f"max-width: {width:g}px")
     svg = ET.tostring(root, encoding="unicode")
-    return f'<figure class="diagram"><div class="scroll">{svg}</div></figure>'
+    scrolls = '<div class="scroll" data-search-exclude="">'
+    return f'<figure class="diagram">{scrolls}{svg}</div></figure>'
 
 
 def _parse(path: Path) -> ET.Element:

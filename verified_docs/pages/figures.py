@@ -288,8 +288,8 @@ def facts(
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
     body = "".join(f'<tr><th scope="row">{name}</th>{row}</tr>' for name, row in rows)
     return (
-        f'<div class="scroll"><table class="{classes}">{caption}<thead><tr>{head}</tr>'
-        f"</thead><tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" data-search-exclude=""><table class="{classes}">{caption}'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
