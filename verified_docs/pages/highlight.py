@@ -3,7 +3,6 @@
 import functools
 import html
 import re
-from collections.abc import Mapping
 from itertools import groupby
 from operator import itemgetter
 
@@ -42,26 +41,20 @@ def highlight(
     character. Raises pygments.util.ClassNotFound for an unknown language.
     """
     own = dict(identifiers)
-    parts = [(_class(*each, own), each[1]) for each in _tokens(text, language)]
+    parts = []
+    # Not get_tokens(), which adds and strips newlines.
+    for _, token, value in get_lexer_by_name(language).get_tokens_unprocessed(text):
+        typed = language == "console" and token[:1] not in TYPED
+        kind = _kind(Token.Text if typed else token)
+        if value in own and token[:1] == ("Name",):
+            kind = f"{kind} {own[value]}".lstrip()
+        parts.append((kind, value))
     shown = "".join(
         _span(name, "".join(value for _, value in run))
         for name, run in groupby(parts, key=itemgetter(0))
     )
     *lines, last = shown.split("\n")
     return [line + "\n" for line in lines] + [last] * bool(last)
-
-
-def _tokens(text: str, language: str) -> list[tuple[_TokenType, str]]:
-    """The tokens of a text, which together are the text."""
-    lexer = get_lexer_by_name(language)
-    # Not get_tokens(), which adds and strips newlines.
-    found = lexer.get_tokens_unprocessed(text)
-    if language != "console":
-        return [(token, value) for _, token, value in found]
-    return [
-        (token if token[:1] in TYPED else Token.Text, value)
-        for _, token, value in found
-    ]
 
 
 def _span(name: str, text: str) -> str:
@@ -71,13 +64,6 @@ def _span(name: str, text: str) -> str:
         return shown
     lines = shown.split("\n")
     return "\n".join(line and f'<span class="{name}">{line}</span>' for line in lines)
-
-
-def _class(token: _TokenType, value: str, identifiers: Mapping[str, str]) -> str:
-    """The class of a kind of token, and the identifier's own."""
-    if value in identifiers and token[:1] == ("Name",):
-        return f"{_kind(token)} {identifiers[value]}".lstrip()
-    return _kind(token)
 
 
 @functools.cache

@@ -162,7 +162,9 @@ def _groups(name: str, item: dict[str, Any], style: Style) -> Track:
     for n, group in enumerate(item["groups"], start=1):
         alike = names.count(group["name"]) > 1
         lane = f"{group['name']} {n}" if alike else group["name"]
-        does = {span["what"]: style.span(span["what"]) for span in group["spans"]}
+        does = {
+            span["what"]: style.of(span["what"], "spans") for span in group["spans"]
+        }
         rows = [what for what in style.spans if what in does]
         bars = []
         for span in group["spans"]:
