@@ -188,10 +188,6 @@ class Evidence:
             default=None,
         )
 
-    def elsewhere(self, gpu: str) -> str:
-        """What a figure says of its GPU: nothing, if it is the one that is quoted."""
-        return "" if gpu == self.gpu_name(self.quoted) else short(gpu)
-
     def gpu_name(self, folder: str) -> str:
         """What the GPU with this folder of records calls itself."""
         timed = self.benchmarks.get(folder, {}).values()

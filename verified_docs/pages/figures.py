@@ -151,8 +151,8 @@ def measured(evidence: Evidence, text: str) -> str:
             value, gpu, stale = _quoted(evidence, name, what, filters)
     except NotYet:
         return unmeasured()
-    where = evidence.elsewhere(gpu)
-    mark = f" <small>(on {where})</small>" if where else ""
+    here = gpu == evidence.gpu_name(evidence.quoted)
+    mark = "" if here else f" <small>(on {short(gpu)})</small>"
     mark += " (stale)" if stale else ""
     return (
         f'<data class="measured{" stale" if stale else ""}" '
@@ -219,8 +219,8 @@ def _quoted(
         found = select(evidence, benchmark, where, what.partition("/")[0])
         if len(found) > 1:
             raise FigureError(f"{len(found)} measurements match; say more")
-        value = pointer(found[0], f"/{what}")
-        return value, gpu, stale(evidence, benchmark, part, str(found[0].get("kernel")))
+        changed = evidence.outdated(benchmark, part, [str(found[0].get("kernel"))])
+        return pointer(found[0], f"/{what}"), gpu, bool(changed)
 
 
 def _verified(
@@ -386,11 +386,6 @@ def known_kernel(
     if kernel not in timed and kernel not in layout.names(evidence.root):
         raise Absent(f"there is no kernel {kernel!r}; timed are: {', '.join(timed)}")
     return kernel in timed
-
-
-def stale(evidence: Evidence, benchmark: Benchmark, part: str, kernel: str) -> bool:
-    """Whether the file of a kernel that a list measures, or how, has changed since."""
-    return bool(evidence.outdated(benchmark, part, [kernel]))
 
 
 def _text(value: Any) -> str:

@@ -144,7 +144,7 @@ def grid(
         raise NotYet
     columns = sorted({column for _, column in values})
     kernels = {*rows, *names.values()}
-    changed = {k for k in kernels if figures.stale(evidence, benchmark, part, k)}
+    changed = {k for k in kernels if evidence.outdated(benchmark, part, [k])}
     source = figures.source(evidence, benchmark, part)
     return Grid(rows, columns, values, changed, source, names)
 

@@ -119,7 +119,7 @@ def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         raise FigureError("its measurements have all `programs`, or all `groups`")
     tracks = []
     for item in found:
-        stale = figures.stale(evidence, benchmark, part, item["of"])
+        stale = evidence.outdated(benchmark, part, [item["of"]])
         shown = f"{item['kernel']} (stale)" if stale else str(item["kernel"])
         if "programs" in item:
             tracks.append(_programs(shown, item))
