@@ -48,16 +48,19 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     actions = (
         _copy("block", "Copy", about),
         _copy("file", "Copy file", snippet.name),
-        _download(site, snippet),
+        f'<a download class="snippet-wide" '
+        f'href="{site.base}{escape(layout.snippet_file(snippet.name))}" '
+        f'aria-label="Download {escape(snippet.name)}">Download</a>',
         f'<a class="snippet-widest" href="{site.base}LICENSE.txt" '
         'aria-label="MIT License">MIT</a>',
     )
+    cut = f'<span class="snippet-wide">part of <code>{section.cut}</code></span>'
     return (
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
         f'data-section="{section.name}" '
         f'data-lines="{" ".join(map(str, section.numbers))}" '
         f"data-search-exclude><figcaption>"
-        f"{_name(snippet, section)}{_cut(section)}"
+        f"{_name(snippet, section)}{cut if section.cut else ''}"
         f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
         f"</figcaption>{_code(lines, 'python')}</figure>"
     )
@@ -283,21 +286,6 @@ def _copy(action: str, text: str, about: str) -> str:
         f'<button type="button" data-copy="{action}" '
         f'aria-label="{escape(f"{text}: {about}")}" hidden>{text}</button>'
     )
-
-
-def _download(site: Site, snippet: Snippet) -> str:
-    """A link to the file, which is a file of the site."""
-    address = site.base + escape(layout.snippet_file(snippet.name))
-    return (
-        f'<a download class="snippet-wide" href="{address}" '
-        f'aria-label="Download {escape(snippet.name)}">Download</a>'
-    )
-
-
-def _cut(section: Section) -> str:
-    """The function of which the section shows a part only, if there is one."""
-    words = f'<span class="snippet-wide">part of <code>{section.cut}</code></span>'
-    return words if section.cut else ""
 
 
 def _lines(count: int) -> str:

@@ -360,18 +360,19 @@ def select(
         if measurements and key not in known:
             they = ", ".join(sorted(known))
             raise Absent(f"no measurement has {key!r}; they have: {they}")
+    wanted = {key: _text(value) for key, value in where.items()}
     found = [
         measurement
         for measurement in measurements
-        if all(_text(measurement.get(key)) == _text(where[key]) for key in where)
+        if all(_text(measurement.get(key)) == text for key, text in wanted.items())
         and all(measurement.get(key) is not None for key in keys)
     ]
     if not found:
         kernel = str(where.get("kernel") or "")
         if kernel and not known_kernel(evidence, measurements, kernel):
             raise NotYet
-        wanted = " ".join(f"{key}={value}" for key, value in where.items())
-        raise Absent(f"{name} has no measurement with {wanted or keys}")
+        told = " ".join(f"{key}={value}" for key, value in where.items())
+        raise Absent(f"{name} has no measurement with {told or keys}")
     return found
 
 
