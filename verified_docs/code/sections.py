@@ -137,7 +137,8 @@ def _markers(text: str) -> list[Marker]:
                 reason = f"[{match[1]}:{match[2]}] is in the midst of a statement"
                 raise Refused(line, reason)
     for number, shown in enumerate(text.split("\n"), 1):
-        if hidden := [c for c in shown if c not in BLANK and _unseen(c)]:
+        strange = "" if shown.isascii() and shown.isprintable() else shown
+        if hidden := [c for c in strange if c not in BLANK and _unseen(c)]:
             reason = f"the character U+{ord(hidden[0]):04X} cannot be seen"
             raise Refused(number, reason)
         if "--8<--" in shown and number not in {marker.line for marker in found}:

@@ -84,6 +84,7 @@ FORMATS: dict[str, Callable[[float], str]] = {
     "percent": lambda value: f"{100 * value:.{1 if 0 < value < 0.1 else 0}f}\u00a0%",
     "sci": scientific,
     "TB/s": _scaled("TB/s", 1e12),
+    "GB/s": _scaled("GB/s", 1e9),
     "TFLOP/s": _scaled("TFLOP/s", 1e12),
     "bytes": size,
     "ms": _scaled("ms", 1e-3),
@@ -97,7 +98,7 @@ FITTING = {
     for pattern, formats in {
         r"fraction_of_\w+": ("percent",),
         r"times_\w+": ("x",),
-        r"bytes_per_second|copy": ("TB/s",),
+        r"bytes_per_second|copy": ("TB/s", "GB/s"),
         r"flops_per_second|matmul": ("TFLOP/s",),
         r"(\w+_)?seconds": ("ms", "us"),
         r"(\w+_)?bytes": ("bytes", "count"),
