@@ -66,7 +66,6 @@ FOREIGN = [
     # The machinery's classes.
     BADGE,
     "*7*{: .measured }",
-    "All is well.\n{: .verified-summary }",
     "[7](../index.md){: .snippet }",
     '<div markdown="1" class="highlight">\n\nx = 1\n\n</div>',
     '<figure class="snippet" data-snippet="part/one.py">x = 1</figure>',

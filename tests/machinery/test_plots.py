@@ -443,8 +443,8 @@ def test_nothing_measured_is_said(repository):
         (PLOT, "1/2", "a half", "the level half: 'a half' is no number"),
         (PLOT, "copy: 1", "copy: /ceilings/none", "nothing at '/ceil"),
         (PLOT, "x: cols", "format: parsec\nx: cols", "'parsec' is no format"),
-        (PLOT, "x: cols", "x: fresh", "'fresh' has no words in mkdocs.yml"),
-        (PLOT, "{dtype: float32}", "{dtype: new}", "'new' has no colour in mkdocs.yml"),
+        (PLOT, "x: cols", "x: fresh", "'fresh' is not in mkdocs.yml"),
+        (PLOT, "{dtype: float32}", "{dtype: new}", "'new' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: twice}", "two of its series have one co"),
         (HEAT, "against:", "# against:", "it needs the options 'only' and 'against'"),
         (HEAT, "rows: cols", "rows: clos", "no measurement has 'clos'"),
@@ -644,7 +644,7 @@ def test_what_a_time_line_cannot_draw(repository):
     with refused:
         spans(repository, TIMELINE.replace("64", "128"))  # it has neither
     unnamed = plots.Style({}, {}, {})
-    with pytest.raises(FigureError, match="'waits' has no words"):
+    with pytest.raises(FigureError, match="'waits' is not in mkdocs"):
         timeline.render(repository.evidence(), unnamed, TIMELINE)
 
 

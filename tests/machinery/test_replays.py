@@ -211,12 +211,12 @@ def test_a_frame_shows_what_is_where_after_its_step():
         {"mark": "program", "reads": [["x", [1, 1]]]},
     ]
     run = RUN | {"tensors": [x, y], "steps": steps}
-    seen = [replays.stage(run, step) for step in range(5)]
-    assert [each.memory["y"] for each in seen] == [[None] * 2] * 2 + [[None, 7]] * 3
+    memory, now, held = zip(*(replays.stage(run, n) for n in range(5)), strict=True)
+    assert [each["y"] for each in memory] == [[None] * 2] * 2 + [[None, 7]] * 3
     both, one = {"x": {0, 1}}, {"y": {1}}
-    assert [each.now for each in seen] == [both, both, one, one, {"x": {1}}]
+    assert now == (both, both, one, one, {"x": {1}})
     first, second = {"m_i": [1]}, {"l_i": [2]}
-    assert [e.held for e in seen] == [{}, first, first | second, second, {}]
+    assert held == ({}, first, first | second, second, {})
     assert "On the chip: m: 1<" in replays.draw("first", run, 1)
     assert "On the chip: <" in replays.draw("first", run, 4)
 

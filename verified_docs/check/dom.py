@@ -1,30 +1,19 @@
 """A small tree of a page, as a browser reads it: Lexbor parses, mistakes and all."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 
+@dataclass(eq=False, slots=True)
 class Node:
-    """One element. Children are nodes and text in document order.
+    """One element. Children are nodes and text in document order."""
 
-    `page` has every node of the page, in that order too: this one is at `first`, and
-    those below it end before `end`.
-    """
-
-    __slots__ = ("attrs", "children", "end", "first", "page", "parent", "tag")
-
-    def __init__(
-        self, tag: str, attrs: dict[str, str], page: "list[Node]", parent: "Node | None"
-    ) -> None:
-        self.tag = tag
-        self.attrs = attrs
-        self.parent = parent
-        self.children: list[Node | str] = []
-        self.page = page
-        self.first = len(page)
-        self.end = self.first + 1
-        page.append(self)
+    tag: str
+    attrs: dict[str, str]
+    parent: "Node | None"
+    children: "list[Node | str]" = field(default_factory=list)
 
     @property
     def classes(self) -> list[str]:
@@ -36,9 +25,13 @@ class Node:
         """The children that are elements."""
         return (child for child in self.children if isinstance(child, Node))
 
-    def walk(self) -> "list[Node]":
+    def walk(self) -> Iterator["Node"]:
         """This node and every node below it, in document order."""
-        return self.page[self.first : self.end]
+        ahead = [self]
+        while ahead:
+            node = ahead.pop()
+            yield node
+            ahead += reversed([*node.elements])
 
     def find(self, *names: str) -> Iterator["Node"]:
         """Every node of such a tag or `.class`, this one included."""
@@ -61,20 +54,17 @@ class Node:
 
 def parse(html: str) -> Node:
     """The tree of a whole page. What is neither element nor text has the tag "!"."""
-    return _node(LexborHTMLParser(html).root, [])
+    return _node(LexborHTMLParser(html).root, None)
 
 
-def _node(
-    element: LexborNode | None, page: list[Node], parent: Node | None = None
-) -> Node:
+def _node(element: LexborNode | None, parent: Node | None) -> Node:
     if element is None or not element.is_element_node:
-        return Node("!", {}, page, parent)
+        return Node("!", {}, parent)
     attrs = {name: value or "" for name, value in element.attributes.items()}
-    node = Node(element.tag or "", attrs, page, parent)
+    node = Node(element.tag or "", attrs, parent)
     child = element.first_child
     while child is not None:
         text = child.text_content
-        node.children.append(_node(child, page, node) if text is None else text)
+        node.children.append(_node(child, node) if text is None else text)
         child = child.next
-    node.end = len(page)
     return node

@@ -84,10 +84,10 @@ class Page:
         """The author's part of the page: what is around it comes from the theme."""
         return next(self.root.find("article"), None)
 
-    @property
+    @functools.cached_property
     def nodes(self) -> list[Node]:
         """Every node of the page."""
-        return self.root.page
+        return [*self.root.walk()]
 
     @functools.cached_property
     def ids(self) -> set[str]:

@@ -137,7 +137,8 @@ def _markers(text: str) -> list[Marker]:
                 reason = f"[{match[1]}:{match[2]}] is in the midst of a statement"
                 raise Refused(line, reason)
     for number, shown in enumerate(text.split("\n"), 1):
-        if hidden := [c for c in shown if c not in BLANK and _unseen(c)]:
+        strange = "" if shown.isascii() and shown.isprintable() else shown
+        if hidden := [c for c in strange if c not in BLANK and _unseen(c)]:
             reason = f"the character U+{ord(hidden[0]):04X} cannot be seen"
             raise Refused(number, reason)
         if "--8<--" in shown and number not in {marker.line for marker in found}:
@@ -238,36 +239,26 @@ def _cut(functions: list[ast.FunctionDef], span: tuple[int, int]) -> str:
 
 def _spans(markers: list[Marker]) -> dict[str, tuple[int, int]]:
     """The lines of the markers of each section, in the order of their starts."""
-    starts: dict[str, int] = {}
-    ends: dict[str, int] = {}
-    named: dict[str, int] = {}
-    stack: list[str] = []
+    seen: dict[tuple[str, str], int] = {}
+    open_: list[str] = []
     for marker in markers:
         number, kind, name = marker.line, marker.kind, marker.name
-        if kind == "end":
-            if name not in stack:
-                known = f"; the open one is {stack[-1]!r}" if stack else ""
-                raise Refused(number, f"[end:{name}] ends no open section{known}")
-            if name != stack[-1]:
-                around = f"{stack[-1]!r}, which started at line {starts[stack[-1]]}"
-                reason = f"section {name!r} ends inside {around}"
-                raise Refused(number, f"{reason}: sections may nest but not cross")
-            ends[stack.pop()] = number
-            continue
-        known_at, what = (
-            (named, f"line {name!r} is already marked")
-            if kind == "line"
-            else (starts, f"section {name!r} already starts")
-        )
-        if name in known_at:
-            raise Refused(number, f"{what} at line {known_at[name]}")
-        known_at[name] = number
+        if kind == "end" and open_[-1:] != [name]:
+            known = f"; the open one is {open_[-1]!r}" if open_ else ""
+            raise Refused(number, f"[end:{name}] ends no open section{known}")
+        if (kind, name) in seen:
+            reason = f"[{kind}:{name}] stands already at line {seen[kind, name]}"
+            raise Refused(number, reason)
+        seen[kind, name] = number
         if kind == "start":
-            stack.append(name)
-    if stack:
-        name = stack[-1]
-        raise Refused(starts[name], f"section {name!r} has no [end:{name}] after it")
-    return {name: (start, ends[name]) for name, start in starts.items()}
+            open_.append(name)
+        elif kind == "end":
+            open_.pop()
+    if open_:
+        reason = f"section {open_[-1]!r} has no [end:{open_[-1]}] after it"
+        raise Refused(seen["start", open_[-1]], reason)
+    sections = (name for kind, name in seen if kind == "start")
+    return {name: (seen["start", name], seen["end", name]) for name in sections}
 
 
 def _walk(tree: ast.Module) -> Iterator[ast.AST]:

@@ -156,6 +156,8 @@ class Evidence:
         They are the files of all its kernels, or of `kernels`, what these import, and
         how the list is measured. Of no list, "", only what all lists share counts.
         """
+        if not self.stale(benchmark):
+            return set()
         if kernels is None:
             kernels = (str(e.get("of", e.get("kernel"))) for e in benchmark.data[part])
         used = {layout.snippet_file(name) for name in kernels}
@@ -185,10 +187,6 @@ class Evidence:
             key=lambda run: (run.fresh, run.folder == self.quoted, run.entry.run),
             default=None,
         )
-
-    def elsewhere(self, gpu: str) -> str:
-        """What a figure says of its GPU: nothing, if it is the one that is quoted."""
-        return "" if gpu == self.gpu_name(self.quoted) else short(gpu)
 
     def gpu_name(self, folder: str) -> str:
         """What the GPU with this folder of records calls itself."""

@@ -101,12 +101,12 @@ def _run(run: Run, snippet: str, base: str, published: str) -> str:
         f"<p><strong>{escape(run.gpu or INTERPRETER)}</strong>{state}</p>"
         f"<dl>{items}</dl>{_list('Changed since:', run.changed)}"
         f"{_list('Failed:', entry.failed)}{_errors(entry)}{_skipped(entry)}"
-        f"{_repeat(run, snippet, base, published)}{_again(run, published)}"
+        f"{_repeat(run, snippet, base, published)}"
     )
 
 
 def _repeat(run: Run, snippet: str, base: str, published: str) -> str:
-    """Where the record is, and the command that makes it again.
+    """Where the record is, the command that makes it again, and who has used it.
 
     Where no file has changed since, the commit of this site has the same bytes.
     """
@@ -116,16 +116,13 @@ def _repeat(run: Run, snippet: str, base: str, published: str) -> str:
     command = f"{checkout}python -m pytest {escape(layout.test_file(snippet))}"
     record = layout.verification_file(run.gpu)
     link = f'<a href="{base}{record}">{record}</a>' if run.gpu else "of this machine"
-    return f"<p>Record: {link}. To repeat it: <code>{command}</code></p>"
-
-
-def _again(run: Run, published: str) -> str:
-    """Whether the run that publishes the site made this record, if one publishes it."""
+    shown = f"<p>Record: {link}. To repeat it: <code>{command}</code></p>"
     if not (published and run.gpu):
-        return ""
+        return shown
     if run.facts.get("commit") == published:
-        return "<p>Made by the run that published this page.</p>"
-    return "<p>Made earlier: the run that published this page did not repeat it.</p>"
+        return f"{shown}<p>Made by the run that published this page.</p>"
+    made = "Made earlier: the run that published this page did not repeat it."
+    return f"{shown}<p>{made}</p>"
 
 
 def _errors(entry: Entry) -> str:
@@ -151,24 +148,6 @@ def _list(title: str, items: list[str]) -> str:
     """The items below a title; empty if there are none."""
     shown = "".join(f"<li>{escape(item)}</li>" for item in items)
     return f"<p>{title}</p><ul>{shown}</ul>" if items else ""
-
-
-def summary(statuses: list[Status]) -> str:
-    """The state of all snippets in one sentence."""
-    counts = Counter(status.state for status in statuses)
-    gpus = _gpus(run for status in statuses for run in status.fresh)
-    on = f" on {escape(gpus)}" if gpus else ""
-    parts = [f"{counts['verified']} of {len(statuses)} files are GPU-verified{on}"]
-    for state, words in (
-        ("failed", "failed on a GPU"),
-        ("skipped too much", "had too many cases skipped"),
-        ("stale", "changed since their GPU run"),
-        ("interpreter", "passed on the interpreter only"),
-        ("unverified", "not verified"),
-    ):
-        if counts[state]:
-            parts.append(f"{counts[state]} {words}")
-    return f'<span class="verified-summary">{"; ".join(parts)}</span>'
 
 
 def proof(statuses: list[Status], caught: int) -> str:

@@ -17,16 +17,14 @@ from verified_docs.pages import (
     badges,
     diagrams,
     figures,
+    highlight,
     ladder,
     notebook,
     plots,
     replays,
     timeline,
 )
-from verified_docs.pages.highlight import highlight
 from verified_docs.pages.site import Site
-
-LANGUAGE = "python"
 
 
 class FenceError(ValueError):
@@ -41,7 +39,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         given = repr(body.strip()[:60])
         raise FenceError(f"code comes from snippets: {wanted}, not {given}")
     snippet, section = site.evidence.resolve(match[1])
-    lines = highlight(section.text, LANGUAGE, site.identifiers)
+    lines = highlight.section(snippet.whole, section, site.identifiers)
     for name, span in section.marks.items():
         lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
         lines[span[-1]] += "</span>"
@@ -50,18 +48,21 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     actions = (
         _copy("block", "Copy", about),
         _copy("file", "Copy file", snippet.name),
-        _download(site, snippet),
+        f'<a download class="snippet-wide" '
+        f'href="{site.base}{escape(layout.snippet_file(snippet.name))}" '
+        f'aria-label="Download {escape(snippet.name)}">Download</a>',
         f'<a class="snippet-widest" href="{site.base}LICENSE.txt" '
         'aria-label="MIT License">MIT</a>',
     )
+    cut = f'<span class="snippet-wide">part of <code>{section.cut}</code></span>'
     return (
         f'<figure class="snippet" data-snippet="{escape(snippet.name)}" '
         f'data-section="{section.name}" '
         f'data-lines="{" ".join(map(str, section.numbers))}" '
         f"data-search-exclude><figcaption>"
-        f"{_name(snippet, section)}{_cut(section)}"
+        f"{_name(snippet, section)}{cut if section.cut else ''}"
         f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
-        f"</figcaption>{_code(lines, LANGUAGE)}</figure>"
+        f"</figcaption>{_code(lines, 'python')}</figure>"
     )
 
 
@@ -71,7 +72,10 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     old, new = (section.text for _, section in sides)
     if old == new:
         raise FenceError(f"{options['from']} and {options['to']} do not differ")
-    before, after = (highlight(text, LANGUAGE, site.identifiers) for text in (old, new))
+    before, after = (
+        highlight.section(snippet.whole, section, site.identifiers)
+        for snippet, section in sides
+    )
     shown = {"-": before, "+": after, " ": after}
     tags = {"-": "del", "+": "ins", " ": "span"}
     lines: list[str] = []
@@ -196,7 +200,7 @@ def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 def console(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Commands to type: the one kind of fence that holds text of its own."""
-    lines = highlight(body.rstrip("\n") + "\n", "console")
+    lines = highlight.highlight(body.rstrip("\n") + "\n", "console")
     return (
         '<figure class="snippet plain" data-language="console">'
         f"{_actions(_copy('plain', 'Copy', 'commands'))}"
@@ -282,21 +286,6 @@ def _copy(action: str, text: str, about: str) -> str:
         f'<button type="button" data-copy="{action}" '
         f'aria-label="{escape(f"{text}: {about}")}" hidden>{text}</button>'
     )
-
-
-def _download(site: Site, snippet: Snippet) -> str:
-    """A link to the file, which is a file of the site."""
-    address = site.base + escape(layout.snippet_file(snippet.name))
-    return (
-        f'<a download class="snippet-wide" href="{address}" '
-        f'aria-label="Download {escape(snippet.name)}">Download</a>'
-    )
-
-
-def _cut(section: Section) -> str:
-    """The function of which the section shows a part only, if there is one."""
-    words = f'<span class="snippet-wide">part of <code>{section.cut}</code></span>'
-    return words if section.cut else ""
 
 
 def _lines(count: int) -> str:

@@ -23,13 +23,10 @@ def render(path: Path, prefix: str) -> str:
     for element in root.iter():
         element.tag = str(element.tag).removeprefix(SVG)
         _check(path, element)
-        for key, value in list(element.attrib.items()):
+        for key, value in element.attrib.items():
             if key == "id":
                 value = prefix + value
             value = re.sub(r"url\(#([^)]+)\)", rf"url(#{prefix}\1)", value)
-            if key.rpartition("}")[2] == "href":
-                del element.attrib[key]
-                key, value = "href", value.replace("#", f"#{prefix}", 1)
             element.set(key, value)
     labels = []
     for tag in ("title", "desc"):
@@ -39,12 +36,12 @@ def render(path: Path, prefix: str) -> str:
         found.set("id", f"{prefix}{tag}")
         labels.append(f"{prefix}{tag}")
     width = float(root.get("viewBox", "").split()[2])
-    # An image has no parts: links inside it would be hidden from screen readers.
-    root.set("role", "img" if root.find(".//a") is None else "group")
+    root.set("role", "img")
     root.set("aria-labelledby", " ".join(labels))
     root.set("style", f"max-width: {width:g}px")
     svg = ET.tostring(root, encoding="unicode")
-    return f'<figure class="diagram"><div class="scroll">{svg}</div></figure>'
+    scrolls = '<div class="scroll" data-search-exclude="">'
+    return f'<figure class="diagram">{scrolls}{svg}</div></figure>'
 
 
 def _parse(path: Path) -> ET.Element:

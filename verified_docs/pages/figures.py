@@ -152,8 +152,8 @@ def measured(evidence: Evidence, text: str) -> str:
             value, gpu, stale = _quoted(evidence, name, what, filters)
     except NotYet:
         return unmeasured()
-    where = evidence.elsewhere(gpu)
-    mark = f" <small>(on {where})</small>" if where else ""
+    here = gpu == evidence.gpu_name(evidence.quoted)
+    mark = "" if here else f" <small>(on {short(gpu)})</small>"
     mark += " (stale)" if stale else ""
     return (
         f'<data class="measured{" stale" if stale else ""}" '
@@ -220,8 +220,8 @@ def _quoted(
         found = select(evidence, benchmark, where, what.partition("/")[0])
         if len(found) > 1:
             raise FigureError(f"{len(found)} measurements match; say more")
-        value = pointer(found[0], f"/{what}")
-        return value, gpu, stale(evidence, benchmark, part, str(found[0].get("kernel")))
+        changed = evidence.outdated(benchmark, part, [str(found[0].get("kernel"))])
+        return pointer(found[0], f"/{what}"), gpu, bool(changed)
 
 
 def _verified(
@@ -289,8 +289,8 @@ def facts(
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
     body = "".join(f'<tr><th scope="row">{name}</th>{row}</tr>' for name, row in rows)
     return (
-        f'<div class="scroll"><table class="{classes}">{caption}<thead><tr>{head}</tr>'
-        f"</thead><tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" data-search-exclude=""><table class="{classes}">{caption}'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
@@ -361,18 +361,19 @@ def select(
         if measurements and key not in known:
             they = ", ".join(sorted(known))
             raise Absent(f"no measurement has {key!r}; they have: {they}")
+    wanted = {key: _text(value) for key, value in where.items()}
     found = [
         measurement
         for measurement in measurements
-        if all(_text(measurement.get(key)) == _text(where[key]) for key in where)
+        if all(_text(measurement.get(key)) == text for key, text in wanted.items())
         and all(measurement.get(key) is not None for key in keys)
     ]
     if not found:
         kernel = str(where.get("kernel") or "")
         if kernel and not known_kernel(evidence, measurements, kernel):
             raise NotYet
-        wanted = " ".join(f"{key}={value}" for key, value in where.items())
-        raise Absent(f"{name} has no measurement with {wanted or keys}")
+        told = " ".join(f"{key}={value}" for key, value in where.items())
+        raise Absent(f"{name} has no measurement with {told or keys}")
     return found
 
 
@@ -387,11 +388,6 @@ def known_kernel(
     if kernel not in timed and kernel not in layout.names(evidence.root):
         raise Absent(f"there is no kernel {kernel!r}; timed are: {', '.join(timed)}")
     return kernel in timed
-
-
-def stale(evidence: Evidence, benchmark: Benchmark, part: str, kernel: str) -> bool:
-    """Whether the file of a kernel that a list measures, or how, has changed since."""
-    return bool(evidence.outdated(benchmark, part, [kernel]))
 
 
 def _text(value: Any) -> str:

@@ -2,12 +2,14 @@
 
 import functools
 import html
-from collections.abc import Mapping
+import re
 from itertools import groupby
 from operator import itemgetter
 
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, Token, _TokenType
+
+from verified_docs.code.sections import Section
 
 # What has the colour of text. Signs are half of all tokens: each would be an element.
 PLAIN = {Token.Text, Token.Text.Whitespace, Token.Name, Token.Keyword.Constant}
@@ -16,38 +18,43 @@ PLAIN |= {Token.Operator, Token.Punctuation}
 # torch==2.13.0 for a number.
 TYPED = {("Generic",), ("Comment",)}
 
+Identifiers = frozenset[tuple[str, str]]  # a name, and a further class of its spans
 
+
+def section(whole: Section, shown: Section, identifiers: Identifiers) -> list[str]:
+    """The lines of a section, of a file that is highlighted once for all of them."""
+    lines = highlight(whole.text, "python", identifiers)
+    at = dict(zip(whole.numbers, lines, strict=True))
+    code = whole.text.split("\n")[whole.numbers.index(shown.numbers[0])]
+    indent = len(code) - len(shown.text.partition("\n")[0])
+    margin = re.compile(rf"^((?:<[^>]*>)?) {{{indent}}}")
+    return [margin.sub(r"\1", at[number]) for number in shown.numbers]
+
+
+@functools.lru_cache(maxsize=256)  # A file is on several pages, and in differences.
 def highlight(
-    text: str, language: str, identifiers: Mapping[str, str] | None = None
+    text: str, language: str, identifiers: Identifiers = frozenset()
 ) -> list[str]:
     """The lines of `text` with spans for its tokens.
 
-    `identifiers` maps a name to a further class of its spans. Lines keep their
-    newlines: the text of the joined result is `text`, character for character.
-    Raises pygments.util.ClassNotFound for an unknown language.
+    Lines keep their newlines: the text of the joined result is `text`, character for
+    character. Raises pygments.util.ClassNotFound for an unknown language.
     """
-    own = identifiers or {}
-    parts = [(_class(*each, own), each[1]) for each in _tokens(text, language)]
+    own = dict(identifiers)
+    parts = []
+    # Not get_tokens(), which adds and strips newlines.
+    for _, token, value in get_lexer_by_name(language).get_tokens_unprocessed(text):
+        typed = language == "console" and token[:1] not in TYPED
+        kind = _kind(Token.Text if typed else token)
+        if value in own and token[:1] == ("Name",):
+            kind = f"{kind} {own[value]}".lstrip()
+        parts.append((kind, value))
     shown = "".join(
         _span(name, "".join(value for _, value in run))
         for name, run in groupby(parts, key=itemgetter(0))
     )
     *lines, last = shown.split("\n")
     return [line + "\n" for line in lines] + [last] * bool(last)
-
-
-@functools.lru_cache(maxsize=1024)  # A section is shown, and in two differences.
-def _tokens(text: str, language: str) -> list[tuple[_TokenType, str]]:
-    """The tokens of a text, which together are the text."""
-    lexer = get_lexer_by_name(language)
-    # Not get_tokens(), which adds and strips newlines.
-    found = lexer.get_tokens_unprocessed(text)
-    if language != "console":
-        return [(token, value) for _, token, value in found]
-    return [
-        (token if token[:1] in TYPED else Token.Text, value)
-        for _, token, value in found
-    ]
 
 
 def _span(name: str, text: str) -> str:
@@ -57,13 +64,6 @@ def _span(name: str, text: str) -> str:
         return shown
     lines = shown.split("\n")
     return "\n".join(line and f'<span class="{name}">{line}</span>' for line in lines)
-
-
-def _class(token: _TokenType, value: str, identifiers: Mapping[str, str]) -> str:
-    """The class of a kind of token, and the identifier's own."""
-    if value in identifiers and token[:1] == ("Name",):
-        return f"{_kind(token)} {identifiers[value]}".lstrip()
-    return _kind(token)
 
 
 @functools.cache

@@ -13,12 +13,11 @@ from typing import Any
 
 from markdown import Markdown
 from markdown.extensions import Extension
-from markdown.inlinepatterns import InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import badges, blocks, figures
+from verified_docs.pages import blocks, figures
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.made import END, marked
 from verified_docs.pages.math import Tex, TexTreeprocessor
@@ -28,9 +27,13 @@ from verified_docs.pages.site import Site, base
 from verified_docs.pages.terms import Terms
 from verified_docs.pages.tree import Headers
 
-DIRECTIVE = r"\{(measured|stated|verified):([^{}\n]*)\}"
+# Or a code span, in which none is meant.
+DIRECTIVE = re.compile(
+    r"(?<![\\`])(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)"
+    r"|\{(measured|stated):([^{}\n]*)\}",
+    re.DOTALL,
+)
 Options = dict[str, str]
-PIPE = "\ue000"  # Private use: it keeps a directive's | from ending a table cell.
 # attr_list wants the name of a step's line of code below the step, not at its end.
 STEP = re.compile(r'^(\s*)(.*\S)\s*(\{:\s*data-line="[^"]*"\s*\})\s*$')
 
@@ -63,7 +66,7 @@ class VerifiedDocs(Extension):
         self.site = Site(
             evidence,
             self.getConfig("published"),
-            identifiers,
+            frozenset(identifiers.items()),
             self.getConfig("nav"),
             self.getConfig("repository"),
             Style(**plots),
@@ -80,17 +83,14 @@ class VerifiedDocs(Extension):
         md.block_level_elements.append("verified-replay")
         tex = Tex(root / self.getConfig("katex"), macros)
         md.registerExtension(self)
-        md.preprocessors.register(Lines(md), "verified-lines", 24)
-        # After code spans (190), before TeX would see a $ and backslashes escape.
-        inline = Directive(DIRECTIVE, md, self.site)
-        md.inlinePatterns.register(inline, "verified-directive", 189.95)
+        # After fences (25).
+        md.preprocessors.register(Directives(md, self.site), "verified-directives", 24)
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
         formulas = TexTreeprocessor(md, tex, self.site.mark)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         terms = Terms(md, self.site, self.getConfig("everyday"))
         md.treeprocessors.register(terms, "verified-terms", 5)
         md.treeprocessors.register(Opening(md, self.site), "verified-opening", 4)
-        md.postprocessors.register(Pipes(md), "verified-pipes", 0)
         md.postprocessors.register(End(md, self.site), "verified-end", -1)
 
     def reset(self) -> None:
@@ -131,57 +131,39 @@ def render_fence(
         raise PageError(f"```{head}, {src.strip()[:60]!r}: {error}") from error
 
 
-class Lines(Preprocessor):
-    """Hides the pipes of directives from tables, and ends steps where they end."""
+class Directives(Preprocessor):
+    """{measured: ...} and {stated: ...}, before their | ends a cell of a table.
+
+    Whoever lights a line of code is told below its step, where attr_list wants it.
+    """
+
+    def __init__(self, md: Markdown, site: Site) -> None:
+        super().__init__(md)
+        self.site = site
 
     def run(self, lines: list[str]) -> list[str]:
-        """The lines as the extensions after this one want them."""
-        text = "\n".join(
+        """The lines with what a postprocessor replaces. Raises PageError."""
+        self.site.base = base(self.md)
+        ended = (
             STEP.sub(r"\1\2\n\1\3", line) if "data-line" in line else line
             for line in lines
         )
-        hide = re.compile(DIRECTIVE)
-        return hide.sub(lambda m: m[0].replace("|", PIPE), text).split("\n")
+        return DIRECTIVE.sub(self.replaced, "\n".join(ended)).split("\n")
 
-
-class Pipes(Postprocessor):
-    """Puts back the pipes of directives that stayed as they were, in code."""
-
-    def run(self, text: str) -> str:
-        """The page with its pipes."""
-        return text.replace(PIPE, "|")
-
-
-class Directive(InlineProcessor):
-    """{measured: ...}, {stated: ...} and {verified: summary}."""
-
-    def __init__(self, pattern: str, md: Markdown, site: Site) -> None:
-        super().__init__(pattern, md)
-        self.site = site
-
-    def handleMatch(  # type: ignore[override]
-        self, m: re.Match[str], data: str
-    ) -> tuple[str, int, int]:
-        """Replace a directive. Raises PageError."""
-        kind, text = m[1], m[2].replace(PIPE, "|").strip()
-        self.site.base = base(self.md)
+    def replaced(self, match: re.Match[str]) -> str:
+        """What stands for a directive; a code span stays as it is."""
+        _, kind, text = match.groups()
+        if not kind:
+            return match[0]
+        text = text.strip()
         try:
-            html = directive(self.site, kind, text)
+            if kind == "measured":
+                html = figures.measured(self.site.evidence, text)
+            else:
+                html = figures.stated(text, self.site.works, self.site.base)
         except Exception as error:
             raise PageError(f"{{{kind}: {text}}}: {error}") from error
-        html = marked(html, self.site.mark, kind, text)
-        return self.md.htmlStash.store(html), m.start(0), m.end(0)
-
-
-def directive(site: Site, kind: str, text: str) -> str:
-    """The HTML of {measured: text} and its kin. Raises what is wrong."""
-    if kind == "stated":
-        return figures.stated(text, site.works, site.base)
-    if kind == "measured":
-        return figures.measured(site.evidence, text)
-    if text != "summary":
-        raise ValueError("it is written {verified: summary}")
-    return badges.summary(site.statuses())
+        return self.md.htmlStash.store(marked(html, self.site.mark, kind, text))
 
 
 class End(Postprocessor):

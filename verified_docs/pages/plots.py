@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import figures
+from verified_docs.pages import figures, sources
 from verified_docs.pages.drawing import (
     MARKERS,
     NARROW,
@@ -54,18 +54,11 @@ class Style:
                 wanted = f"a colour from 1 to {COLOURS} and one of {', '.join(MARKERS)}"
                 raise ValueError(f"plots: {name}: {wanted}")
 
-    def words(self, key: str) -> str:
-        """What a key of a record is called on an axis. Raises FigureError."""
-        if key not in self.axes:
-            raise FigureError(f"{key!r} has no words in mkdocs.yml, plots: axes")
-        return self.axes[key]
-
-    def span(self, what: str) -> tuple[str, str]:
-        """What is done in a span: its words and its class. Raises FigureError."""
-        if what not in self.spans:
-            raise FigureError(f"{what!r} has no words in mkdocs.yml, plots: spans")
-        words, classes = self.spans[what]
-        return words, classes
+    def of(self, name: str, table: str) -> Any:
+        """What a table has for a name: kernel, axis or span. Raises FigureError."""
+        if name not in (known := getattr(self, table)):
+            raise FigureError(f"{name!r} is not in mkdocs.yml, plots: {table}")
+        return known[name]
 
     def line(self, found: Grid, series: str, row: str) -> Line:
         """A row of the plot: a kernel has its colour, others get theirs by order.
@@ -78,9 +71,7 @@ class Style:
             n = found.rows.index(row)
             marker = list(MARKERS.values())[n]
             return Line(f"{series} {row}", f"series-{n + 1}", marker, values)
-        if row not in self.kernels:
-            raise FigureError(f"{row!r} has no colour in mkdocs.yml, plots: kernels")
-        colour, marker = self.kernels[row]
+        colour, marker = self.of(row, "kernels")
         classes = f"series-{colour}" + ("" if row.endswith(".py") else " library")
         name = short(row) + (" (stale)" if row in found.stale else "")
         return Line(name, classes, MARKERS[marker], values)
@@ -94,7 +85,7 @@ def short(name: str) -> str:
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
     """The options in a fence's YAML body. Raises FigureError."""
     try:
-        options = yaml.safe_load(body)
+        options = sources.settings(body)
     except yaml.YAMLError as error:
         raise FigureError(f"its body is not YAML: {error}") from None
     if not isinstance(options, dict):
@@ -153,7 +144,7 @@ def grid(
         raise NotYet
     columns = sorted({column for _, column in values})
     kernels = {*rows, *names.values()}
-    changed = {k for k in kernels if figures.stale(evidence, benchmark, part, k)}
+    changed = {k for k in kernels if evidence.outdated(benchmark, part, [k])}
     source = figures.source(evidence, benchmark, part)
     return Grid(rows, columns, values, changed, source, names)
 
@@ -238,8 +229,8 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         found.columns,
         str(options.get("x_scale", "linear")),
         str(options.get("y_scale", "linear")),
-        style.words(options["x"]),
-        style.words(options["y"]),
+        style.of(options["x"], "axes"),
+        style.of(options["y"], "axes"),
         form,
     )
     label = f"{title}: {drawing.y_words} by {drawing.x_words}"
@@ -291,8 +282,8 @@ def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     return (
         f'<figure class="heat"><table><caption>{caption}</caption>'
         f'<thead><tr><td></td><th scope="colgroup" colspan="{len(ours.columns)}">'
-        f"{escape(style.words(columns))}</th></tr><tr>"
-        f'<th scope="col">{escape(style.words(rows))}</th>{head}</tr></thead>'
+        f"{escape(style.of(columns, 'axes'))}</th></tr><tr>"
+        f'<th scope="col">{escape(style.of(rows, "axes"))}</th>{head}</tr></thead>'
         f"<tbody>{cells}</tbody></table><ul>{key}</ul></figure>"
     )
 

@@ -9,7 +9,6 @@ import functools
 import json
 import math
 import re
-from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ CHARACTER = 7.5  # of a digit
 Value = float | int | str | None
 Values = list[Value]
 Facts = dict[str, Any]
+Drawn = tuple[str, float, float]  # SVG from 0, 0 on, its width and its height
 
 
 class ReplayError(ValueError):
@@ -44,8 +44,15 @@ def render(site: Site, body: str) -> str:
     """The element for the run that the YAML body names. Raises ValueError."""
     options = parse(body, OPTIONS, "replay")
     name = options["replay"]
-    record = load(site.evidence.root, name)
-    run = choose(record, options.get("run", record["runs"][0]["name"]))
+    path = site.evidence.root / layout.replay_record(name)
+    if not path.is_file():
+        raise ReplayError(f"there is no replay of {name}")
+    record = json.loads(path.read_text("utf-8"))
+    runs: dict[str, Facts] = {run["name"]: run for run in record["runs"]}
+    if (chosen := options.get("run", next(iter(runs)))) not in runs:
+        known = ", ".join(runs)
+        raise ReplayError(f"there is no run {chosen!r}; the runs are: {known}")
+    run = runs[chosen]
     attributes = {
         "src": f"{site.base}{layout.replay_record(name)}",
         "snippet": name,
@@ -65,23 +72,6 @@ def render(site: Site, body: str) -> str:
         f'<figure class="diagram replay-frames"><ol>{frames}</ol><figcaption>'
         f"{caption(name, run)}</figcaption></figure></verified-replay>"
     )
-
-
-def load(root: Path, name: str) -> Facts:
-    """The record of a snippet's replays. Raises ReplayError."""
-    path = root / layout.replay_record(name)
-    if not path.is_file():
-        raise ReplayError(f"there is no replay of {name}")
-    record: Facts = json.loads(path.read_text("utf-8"))
-    return record
-
-
-def choose(record: Facts, name: str) -> Facts:
-    """The run of that name. Raises ReplayError."""
-    runs: dict[str, Facts] = {run["name"]: run for run in record["runs"]}
-    if name not in runs:
-        raise ReplayError(f"there is no run {name!r}; the runs are: {', '.join(runs)}")
-    return runs[name]
 
 
 def sizes(record: Facts) -> dict[str, str]:
@@ -123,84 +113,64 @@ def caption(name: str, run: Facts) -> str:
     )
 
 
-@dataclass
-class Stage:
-    """What is where after a step.
-
-    Attributes:
-        memory: the values of each array; None where nothing was written yet.
-        now: the elements of each array that were touched since the last mark.
-        held: the values of each variable on the chip.
-    """
-
-    memory: dict[str, Values]
-    now: dict[str, set[int]] = field(default_factory=dict)
-    held: dict[str, Values] = field(default_factory=dict)
-
-    def apply(self, step: Facts) -> None:
-        """Take a step."""
-        if "mark" in step:
-            self.now = {}
-        if step.get("mark") == "program":
-            self.held = {}
-        for name in step.get("drop", ()):
-            self.held.pop(name, None)
-        for name, ranges in step.get("reads", ()):
-            self._touch(name, indices(ranges))
-        for name, ranges, values in step.get("writes", ()):
-            self._touch(name, indices(ranges))
-            for index, value in zip(indices(ranges), values, strict=True):
-                self.memory[name][index] = value
-        self.held |= step.get("state", {})
-
-    def _touch(self, name: str, elements: list[int]) -> None:
-        self.now.setdefault(name, set()).update(elements)
-
-
 def indices(ranges: list[int]) -> list[int]:
     """The elements of [start, count, start, count, ...]."""
     pairs = zip(ranges[::2], ranges[1::2], strict=True)
     return [i for start, count in pairs for i in range(start, start + count)]
 
 
-def stage(run: Facts, last: int) -> Stage:
-    """What is where after that step."""
-    found = Stage({})
-    for each in run["tensors"]:
-        nothing = [None] * math.prod(each["shape"])
-        found.memory[each["name"]] = list(each.get("values", nothing))
+def stage(
+    run: Facts, last: int
+) -> tuple[dict[str, Values], dict[str, set[int]], dict[str, Values]]:
+    """What is where after a step.
+
+    The values of each array, None where nothing was written yet; its elements that were
+    touched since the last mark; the values of each variable on the chip.
+    """
+    memory = {
+        each["name"]: list(each.get("values", [None] * math.prod(each["shape"])))
+        for each in run["tensors"]
+    }
+    now: dict[str, set[int]] = {}
+    held: dict[str, Values] = {}
     for step in run["steps"][: last + 1]:
-        found.apply(step)
-    return found
-
-
-def ever(run: Facts, name: str) -> Values:
-    """All values that a variable ever has."""
-    return [v for step in run["steps"] for v in step.get("state", {}).get(name, ())]
+        if "mark" in step:
+            now = {}
+        if step.get("mark") == "program":
+            held = {}
+        for name in step.get("drop", ()):
+            held.pop(name, None)
+        for name, ranges, *values in [*step.get("reads", ()), *step.get("writes", ())]:
+            touched = indices(ranges)
+            now.setdefault(name, set()).update(touched)
+            if values:
+                for index, value in zip(touched, *values, strict=True):
+                    memory[name][index] = value
+        held |= step.get("state", {})
+    return memory, now, held
 
 
 def draw(name: str, run: Facts, last: int) -> str:
     """The SVG of one frame: memory above, the chip below."""
-    seen = stage(run, last)
-    above = []
-    for tensor in run["tensors"]:
-        array = tensor["name"]
-        above.append(grid(tensor, seen.memory[array], seen.now.get(array)))
+    memory, now, held = stage(run, last)
+    above = [
+        grid(each, memory[each["name"]], now.get(each["name"]))
+        for each in run["tensors"]
+    ]
     below, told = [], []
     for item in run["state"]:
-        if values := seen.held.get(item["name"]):
+        if values := held.get(item["name"]):
             flat = len(item["shape"]) < 2
-            most = largest(ever(run, item["name"]))
-            below.append(bars(item, values, most) if flat else grid(item, values))
+            below.append(bars(item, values, run) if flat else grid(item, values))
             told.append(f"{item['label']}: {', '.join(map(text, values))}")
-    memory, height = flow(above, LINE)
+    arrays, height = flow(above, LINE)
     chip, end = flow(below, height + 2 * LINE)
     words = "; ".join(told)
     head = f"{name}, step {last + 1} of {len(run['steps'])}"
     return (
         f'<svg class="replay-frame" viewBox="0 0 {WIDTH} {end + EDGE}" role="img">'
         f"<title>{escape(head)}</title><desc>On the chip: {escape(words)}</desc>"
-        f'<text class="ink" x="{EDGE}" y="14" font-size="13">GPU memory</text>{memory}'
+        f'<text class="ink" x="{EDGE}" y="14" font-size="13">GPU memory</text>{arrays}'
         f'<rect class="soft" x="1" y="{height + 8}" width="{WIDTH - 2}" '
         f'height="{end - height}" rx="6"/>'
         f'<text class="ink" x="{EDGE}" y="{height + 26}" font-size="13">the chip</text>'
@@ -208,24 +178,15 @@ def draw(name: str, run: Facts, last: int) -> str:
     )
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A part of a drawing, from 0, 0 on."""
-
-    svg: str
-    width: float
-    height: float
-
-
 def flow(parts: list[Drawn], top: float) -> tuple[str, float]:
     """The parts side by side, in as many lines as they need, and where they end."""
     shown, x, below = [], float(EDGE), top
-    for part in parts:
-        if x > EDGE and x + part.width > WIDTH - EDGE:
+    for svg, width, height in parts:
+        if x > EDGE and x + width > WIDTH - EDGE:
             x, top = EDGE, below + 10
-        shown.append(f'<g transform="translate({x:g},{top:g})">{part.svg}</g>')
-        x += part.width + GAP
-        below = max(below, top + part.height)
+        shown.append(f'<g transform="translate({x:g},{top:g})">{svg}</g>')
+        x += width + GAP
+        below = max(below, top + height)
     return "".join(shown), below + 10
 
 
@@ -256,7 +217,7 @@ def grid(item: Facts, values: Values, now: set[int] | None = None) -> Drawn:
         for x, y, w, h in touched
     )
     svg = "".join([label(item), *cells, outline, marks])
-    return Drawn(svg, across * wide, LINE + down * high)
+    return svg, across * wide, LINE + down * high
 
 
 def boxes(cells: list[tuple[int, int]]) -> list[tuple[int, int, int, int]]:
@@ -297,8 +258,10 @@ def largest(values: Values) -> float:
     return max((abs(number(value)) for value in values), default=0) or 1
 
 
-def bars(item: Facts, values: Values, most: float) -> Drawn:
-    """A number for each row, and a bar as long as it is large."""
+def bars(item: Facts, values: Values, run: Facts) -> Drawn:
+    """A number for each row, and a bar as long as it is large, of all in the run."""
+    states = (step.get("state", {}) for step in run["steps"])
+    most = largest([value for each in states for value in each.get(item["name"], ())])
     shown = [label(item)]
     for n, value in enumerate(values):
         y = LINE + n * 18
@@ -308,7 +271,7 @@ def bars(item: Facts, values: Values, most: float) -> Drawn:
             f'height="16" fill-opacity="0.25"/><text class="ink" x="3" y="{y + 13}" '
             f'font-size="13">{text(value)}</text>'
         )
-    return Drawn("".join(shown), 56, LINE + len(values) * 18)
+    return "".join(shown), 56, LINE + len(values) * 18
 
 
 def label(item: Facts) -> str:

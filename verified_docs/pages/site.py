@@ -10,6 +10,7 @@ from markdown import Markdown
 from verified_docs import layout
 from verified_docs.evidence.status import Evidence, Status
 from verified_docs.pages import figures
+from verified_docs.pages.highlight import Identifiers
 from verified_docs.pages.plots import Style
 
 
@@ -18,7 +19,7 @@ class Site:
     """The evidence, and the conventions of the pages.
 
     `published` is the commit whose run publishes the site, if one does.
-    `identifiers` maps a name in Python code to a class of its own, such as m_i to t-m.
+    `identifiers` are names in Python code with a class of their own: (m_i, t-m).
     `nav` is the navigation as mkdocs.yml has it. `repository` is where the repository
     is public, or "". `style` is that of the plots, `mark` the word of the check, see
     made.py. `base` is the way from the page at hand to the root of the site.
@@ -26,7 +27,7 @@ class Site:
 
     evidence: Evidence
     published: str = ""
-    identifiers: Mapping[str, str] = field(default_factory=dict)
+    identifiers: Identifiers = frozenset()
     nav: Sequence[Mapping[str, Any]] = ()
     repository: str = ""
     style: Style = field(default_factory=lambda: Style({}, {}))

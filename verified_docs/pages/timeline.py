@@ -5,7 +5,7 @@ A measurement of the list `timeline` has `programs`, those of one multiprocessor
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -62,11 +62,6 @@ class Lane:
     rows: Sequence[str]
     bars: list[Bar]
 
-    @property
-    def height(self) -> int:
-        """Of its name and its rows."""
-        return NAME * bool(self.name) + ROW * len(self.rows)
-
 
 @dataclass(frozen=True)
 class Track:
@@ -75,11 +70,6 @@ class Track:
     name: str
     words: str
     lanes: list[Lane]
-
-    @property
-    def height(self) -> int:
-        """Of its words and its lanes."""
-        return HEAD + sum(lane.height for lane in self.lanes)
 
     @property
     def end(self) -> float:
@@ -119,7 +109,7 @@ def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         raise FigureError("its measurements have all `programs`, or all `groups`")
     tracks = []
     for item in found:
-        stale = figures.stale(evidence, benchmark, part, item["of"])
+        stale = evidence.outdated(benchmark, part, [item["of"]])
         shown = f"{item['kernel']} (stale)" if stale else str(item["kernel"])
         if "programs" in item:
             tracks.append(_programs(shown, item))
@@ -162,7 +152,9 @@ def _groups(name: str, item: dict[str, Any], style: Style) -> Track:
     for n, group in enumerate(item["groups"], start=1):
         alike = names.count(group["name"]) > 1
         lane = f"{group['name']} {n}" if alike else group["name"]
-        does = {span["what"]: style.span(span["what"]) for span in group["spans"]}
+        does = {
+            span["what"]: style.of(span["what"], "spans") for span in group["spans"]
+        }
         rows = [what for what in style.spans if what in does]
         bars = []
         for span in group["spans"]:
@@ -180,43 +172,46 @@ def _groups(name: str, item: dict[str, Any], style: Style) -> Track:
 
 
 def _draw(tracks: list[Track], layout: Layout, axis: str, label: str) -> str:
-    bottom = sum(track.height for track in tracks) + 8
-    layout = replace(layout, bottom=bottom, height=bottom + BELOW)
     last = math.ceil(max(track.end for track in tracks))
     # The last number is the end of the last bar: what would touch it is left out.
     columns = [*(int(tick) for tick in round_ticks(last) if tick < 0.85 * last), last]
     frame = Frame(layout, SCALES["linear"], SCALES["linear"], columns, [])
-    drawn, y = list(x_axis(frame, axis)), 0
+    drawn, y = [], 0
     for track in tracks:
-        drawn.append(
-            f'<text class="plot-words" x="0" y="{y + 20}">{escape(track.name)}</text>'
-            f'<text x="0" y="{y + 38}">{escape(track.words)}</text>'
-        )
+        drawn += [_text(y + 20, track.name, "plot-words"), _text(y + 38, track.words)]
         y += HEAD
         for lane in track.lanes:
-            drawn += _lane(lane, frame, y)
-            y += lane.height
+            if lane.name:
+                drawn.append(_text(y + 18, lane.name, "plot-lane"))
+                y += NAME
+            names = enumerate(lane.rows)
+            drawn += [_text(y + ROW * n + 15, name) for n, name in names if name]
+            drawn += [_bar(bar, frame, y + ROW * bar.row) for bar in lane.bars]
+            y += ROW * len(lane.rows)
+    layout = replace(layout, bottom=y + 8, height=y + 8 + BELOW)
+    drawn = [*x_axis(replace(frame, layout=layout), axis), *drawn]
     return layout.svg(label, "".join(drawn), role="img")
 
 
-def _lane(lane: Lane, frame: Frame, top: int) -> Iterator[str]:
-    if lane.name:
-        yield f'<text class="plot-lane" x="0" y="{top + 18}">{escape(lane.name)}</text>'
-        top += NAME
-    for n, name in enumerate(lane.rows):
-        if name:
-            yield f'<text x="0" y="{top + ROW * n + 15}">{escape(name)}</text>'
-    for bar in lane.bars:
-        x, end, y = frame.x(bar.begin), frame.x(bar.end), top + ROW * bar.row
-        yield (
-            f'<rect class="plot-bar {bar.classes}" x="{x:.1f}" y="{y}" '
-            f'width="{max(end - x - 1, 1):.1f}" height="{ROW - 3}"/>'
+def _text(y: float, words: str, classes: str = "") -> str:
+    """Words at the left side."""
+    kind = f'class="{classes}" ' if classes else ""
+    return f'<text {kind}x="0" y="{y}">{escape(words)}</text>'
+
+
+def _bar(bar: Bar, frame: Frame, y: int) -> str:
+    """A bar, with its text where there is room."""
+    x, end = frame.x(bar.begin), frame.x(bar.end)
+    drawn = (
+        f'<rect class="plot-bar {bar.classes}" x="{x:.1f}" y="{y}" '
+        f'width="{max(end - x - 1, 1):.1f}" height="{ROW - 3}"/>'
+    )
+    if end - x > CHARACTER * len(bar.text) + 4:
+        drawn += (
+            f'<text x="{(x + end - 1) / 2:.1f}" y="{y + 15}" text-anchor="middle">'
+            f"{escape(bar.text)}</text>"
         )
-        if end - x > CHARACTER * len(bar.text) + 4:
-            yield (
-                f'<text x="{(x + end - 1) / 2:.1f}" y="{y + 15}" text-anchor="middle">'
-                f"{escape(bar.text)}</text>"
-            )
+    return drawn
 
 
 def _numbers(tracks: list[Track], head: Sequence[str]) -> str:
