@@ -221,24 +221,6 @@ def test_a_frame_shows_what_is_where_after_its_step():
     assert "On the chip: <" in replays.draw("first", run, 4)
 
 
-def test_a_stage_is_as_high_as_it_must_be():
-    def high(**changes):
-        run = RUN | {"tensors": [RUN["tensors"][0] | changes]}
-        made = replays.sizes({"runs": [run]})
-        return [float(made[key].removesuffix("px")) for key in ("wide", "narrow")]
-
-    low, more = high(), high(shape=[6, 2], values=[1] * 12)
-    assert all(one < other for one, other in zip(low, more, strict=True))
-
-
-def test_lines_are_kept_for_the_longest_sentence():
-    steps = [{"line": 1, "say": "a" * n} for n in (300, 100)]
-    run = RUN | {"steps": steps}
-    assert replays.said(run) > 300 + len("row 0")
-    assert replays.sizes({"runs": [run]})["lines"] == "3"
-    assert replays.sizes({"runs": [RUN]})["lines"] == "1"
-
-
 @pytest.mark.parametrize(
     ("fence", "reason"),
     [
