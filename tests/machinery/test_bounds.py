@@ -99,6 +99,7 @@ LOCKS = torch.zeros(4, dtype=torch.int32)
 OUTSIDE = [
     (copy, (zeros(100), zeros(100), 100, -1, 1, True, 4), r"loads 1 of 4 .* -1 elem"),
     (halfway, (zeros(10),), r"stores .* \+9.5 elements"),
+    (halfway, (torch.zeros(99, dtype=torch.int8)[::2],), r"stores .* \+38 elements"),
     (store, (TWENTY[:10], 10), "store stores"),  # into a tensor of no launch
     (store, {"y_ptr": zeros(4), "offset": 4}, "y_ptr"),
     (count, (zeros(6), 8, 8), "count updates 2 of 8"),

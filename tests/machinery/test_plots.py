@@ -184,36 +184,6 @@ def test_each_line_has_its_label_at_its_end(repository, layout):
         assert place + 4 in found.values()
 
 
-# Where labels should stand, and where they do: from 0 to 300 and 20 apart.
-SPREAD = [
-    ([0, 30, 50, 300], [0, 30, 50, 300]),
-    ([100, 100, 200], [90, 110, 200]),
-    ([0, 0, 10], [0, 20, 40]),
-    ([290, 300], [280, 300]),
-]
-
-
-@pytest.mark.parametrize(("wanted", "places"), SPREAD)
-def test_labels_that_are_too_close_move_as_little_as_can_be(wanted, places):
-    assert drawing.spread(wanted, 20, 0, 300) == places
-
-
-def test_a_long_name_is_broken():
-    for name in ("sdpa-flash other |masks", "layer_norm_|backward_wide", 30 * "x"):
-        lines = [line.strip() for line in name.split("|")]
-        assert drawing.broken(name.replace("|", ""), drawing.NARROW) == lines
-
-
-def test_the_value_of_a_broken_name_is_below_its_last_line(repository):
-    body = PLOT.replace("half: 1/2", "two words of half a copy: 1/2")
-    figure = plot(repository, body, "narrow")
-    texts = figure.findall("svg/g[@aria-hidden]/text")
-    at = {text.text: float(text.get("y")) for text in texts}
-    first, last, value = map(at.get, ("two words of half", "a copy", "50\u00a0%"))
-    assert (last - first, value - last) == (drawing.LEADING, drawing.NARROW.below)
-    assert at["online"] >= value + 10 or at["online"] <= first - drawing.NARROW.row
-
-
 @pytest.mark.parametrize("layout", ["wide", "narrow"])
 def test_a_column_says_and_shows_its_values_beside_the_labels(repository, layout):
     figure = plot(repository, layout=layout)
