@@ -92,6 +92,9 @@ MASKED = "softmax f part=masked causal=true"
 
 
 def test_a_figure_of_a_changed_file_is_stale(repository):
+    new = "softmax f part=new"
+    with pytest.raises(FigureError, match="'new' is no list"):
+        measured(repository, new)
     repository.snippet("softmax/online.py", ONLINE + "\n")
     for query in (ONE, "error softmax/online.py float32"):
         shown = measured(repository, query)
@@ -99,6 +102,8 @@ def test_a_figure_of_a_changed_file_is_stale(repository):
         assert "(stale)</data>" in shown
     other = measured(repository, "softmax f kernel=torch.softmax cols=4096")
     assert "stale" not in other
+    # What an outdated record lacks may come.
+    assert measured(repository, new) == figures.unmeasured()
 
 
 def test_a_figure_is_stale_if_what_the_file_imports_changed(repository):
@@ -194,14 +199,6 @@ def test_what_has_not_run_is_not_yet_measured(repository):
 def test_faults(repository, query, reason):
     with pytest.raises(ValueError, match=re.escape(reason)):
         measured(repository, query)
-
-
-def test_what_an_outdated_record_lacks_may_come(repository):
-    query = "softmax f part=new"
-    with pytest.raises(FigureError, match="'new' is no list"):
-        measured(repository, query)
-    repository.snippet("softmax/online.py", ONLINE + "\n")
-    assert measured(repository, query) == figures.unmeasured()
 
 
 def test_a_stated_figure_links_its_source():

@@ -53,7 +53,12 @@ def test_those_of_triton():
 
 
 def test_one_access_elsewhere_is_a_race():
-    for new in ("0xb590 in a.py:97", "0xb590 in b.py:115", "0xb590", "0xc9a0 in a.py:97"):
+    for new in (
+        "0xb590 in a.py:97",
+        "0xb590 in b.py:115",
+        "0xb590",
+        "0xc9a0 in a.py:97",
+    ):
         old = f"{new[:6]} in a.py:115"
         (race,) = racecheck.races(TWO.replace(old, new), OWN)
         assert new in race

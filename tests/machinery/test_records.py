@@ -1,7 +1,6 @@
 """Records: written whole, read with care, fresh only while the files are the same."""
 
 import re
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -183,17 +182,6 @@ def test_a_gpu_has_a_folder():
 
 
 # Benchmarks.
-
-
-def test_a_benchmark_is_stale_once_a_timed_file_changes(timed, root):
-    benchmark = records.load_benchmark(timed)
-    assert benchmark.environment["gpu"] == H200
-    assert benchmark.data["ceilings"]["copy"] == 4.25e12
-    assert benchmark.stale(root) == []
-    (root / SNIPPET).write_text("changed")
-    assert benchmark.stale(root) == [SNIPPET]
-    shutil.rmtree(root / "snippets")
-    assert len(benchmark.stale(root)) == 2
 
 
 def test_records_are_told_apart(repository, path, timed):

@@ -213,6 +213,16 @@ def test_a_frame_shows_what_is_where_after_its_step():
     assert "On the chip: <" in replays.draw("first", run, 4)
 
 
+def test_a_stage_is_as_high_as_it_must_be():
+    def high(**changes):
+        run = RUN | {"tensors": [RUN["tensors"][0] | changes]}
+        made = replays.sizes({"runs": [run]})
+        return [float(made[key].removesuffix("px")) for key in ("wide", "narrow")]
+
+    low, more = high(), high(shape=[6, 2], values=[1] * 12)
+    assert all(one < other for one, other in zip(low, more, strict=True))
+
+
 @pytest.mark.parametrize(
     ("fence", "reason"),
     [
