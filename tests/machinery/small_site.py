@@ -143,11 +143,6 @@ class SmallSite(Repository):
             made = check.Site(self.root, Path(folder).resolve())
             return [f"{f} [{f.weight.name}]" for f in sorted({*check.rules(made)})]
 
-    def line_of(self, name: str, text: str) -> int:
-        """The first line of a file with a text."""
-        lines = (self.root / name).read_text("utf-8").split("\n")
-        return next(n for n, line in enumerate(lines, 1) if text in line)
-
 
 def make(root: Path) -> SmallSite:
     """The sound site, built."""

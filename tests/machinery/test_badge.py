@@ -7,7 +7,6 @@ import pytest
 from tests.machinery.repository import H200, L4, Repository
 from verified_docs import layout
 from verified_docs.evidence import records
-from verified_docs.evidence.records import RecordError
 from verified_docs.pages import badges
 
 STALE = {"sha256": "0" * 64}
@@ -56,27 +55,26 @@ def test_wrong_on_purpose(repository):
     assert "H200" in shown[2][1]
 
 
-def test_a_file_that_only_a_gpu_runs(repository):
-    name = "softmax/gluon_copy.py"
-    start, end = "# --8<-- [start:a]\n", "# --8<-- [end:a]\n"
-    kernel = "@gluon.jit\ndef kernel():\n    pass\n"
-    repository.snippet(name, f'"""Copies."""\n\n{start}{kernel}{end}')
-    said = "Only a GPU runs it"
+GLUON = """\
+# --8<-- [start:a]
+@gluon.jit
+def kernel():
+    pass
+# --8<-- [end:a]
+"""
+
+
+@pytest.mark.parametrize("text", [GLUON, "from snippets.hopper.gluon_x import y\n"])
+def test_a_file_that_only_a_gpu_runs(repository, text):
+    name, said = "softmax/gluon_copy.py", "Only a GPU runs it"
+    repository.snippet(name, f'"""Copies."""\n\n{text}')
     assert said not in badges.render(repository.status("softmax/online.py"))
     repository.verify("", gluon_copy={})
     assert badge(repository, name) == ("unverified", "Unverified: no test has run")
-    assert said in badges.render(repository.status(name))
     assert badges.INTERPRETER not in badges.render(repository.status(name))
     repository.verify(H200, gluon_copy={})
     assert badge(repository, name)[1] == "GPU-verified on H200"
     assert said in badges.render(repository.status(name))
-
-
-def test_a_file_that_imports_what_only_a_gpu_runs(repository):
-    name = "softmax/both_ways.py"
-    imported = "from snippets.hopper.gluon_persistent import attention\n"
-    repository.snippet(name, f'"""Both ways."""\n\n{imported}')
-    assert "Only a GPU runs it" in badges.render(repository.status(name))
 
 
 def test_the_details(repository):
@@ -114,24 +112,12 @@ def test_the_details(repository):
     assert "<p>Made" not in shown
 
 
-@pytest.mark.parametrize(
-    ("published", "said"),
-    [("c0ffee", "<p>Made by the run that"), ("bad", "<p>Made earlier: the run")],
-)
-def test_whether_publishing_ran_it_again(repository, published, said):
+def test_whether_publishing_ran_it_again(repository):
     repository.verify(H200, online={})
-    shown = badges.render(repository.status(), published=published)
-    assert said in shown
-    assert f"<code>git checkout {published} &amp;&amp; python -m pytest" in shown
-
-
-def test_several_gpus_need_a_choice_to_quote(repository):
-    repository.verify(H200, online={})
-    assert repository.evidence().quoted == "nvidia-h200"
-    repository.verify(L4, online={})
-    with pytest.raises(RecordError, match="records of nvidia-h200, nvidia-l4: set the"):
-        _ = repository.evidence().quoted
-    assert repository.evidence("nvidia-l4").quoted == "nvidia-l4"
+    for published, said in (("c0ffee", "by the run that"), ("bad", "earlier: the run")):
+        shown = badges.render(repository.status(), published=published)
+        assert f"<p>Made {said}" in shown
+        assert f"<code>git checkout {published} &amp;&amp; python -m pytest" in shown
 
 
 def test_the_proof(repository):

@@ -114,19 +114,15 @@ def test_files_that_lack_each_other(site):
         assert reason in found
 
 
-def test_an_inner_section_is_on_the_page_of_the_outer_one(site):
-    line = "        -m_i,\n    )\n"
-    marked = f"{line}    # --8<-- [start:inner]\n    X = 1\n    # --8<-- [end:inner]\n"
-    site.edit(SNIPPET, line, marked)
-    site.record()
-    assert site.found() == []
-
-
 def test_the_command_that_runs_a_snippet(site):
     as_file, as_module = "snippets/part/one.py\n", "-m snippets.part.one\n"
     lie = "which README does not list and no test runs [FAULT]"
     site.edit(PAGE, as_file, as_module)
     assert [text.endswith(lie) for text in site.found()] == [True]
+    # An inner section is on the page of the outer one.
+    line = "        -m_i,\n    )\n"
+    marked = f"{line}    # --8<-- [start:inner]\n    X = 1\n    # --8<-- [end:inner]\n"
+    site.edit(SNIPPET, line, marked)
     site.edit(SNIPPET, "import math\n", "import math\n\nimport snippets.part.two\n")
     site.record()
     assert site.found() == []
@@ -148,43 +144,35 @@ def test_two_gpus(site):
     assert site.found() == [f"{SNIPPET}:1: not run on Other GPU [WARNING]"]
 
 
-CHANGES = {
-    "windows": lambda data: data.replace(b"\n", b"\r\n"),
-    "marked": lambda data: b"\xef\xbb\xbf" + data,
-    "twice": lambda data: data + b'\n```python\n--8<-- "part/two.py"\n```\n',
-    "foreign": lambda data: data.replace(b"It doubles.", "≤ ∑ ü 两倍 🙂.".encode()),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_what_is_unusual_and_sound(site, change):
-    site.write({PAGE: change((site.root / PAGE).read_bytes())})
+def test_what_is_unusual_and_sound(site):
+    twice = '\n```python\n--8<-- "part/two.py"\n```\n'
+    text = site.read(PAGE).replace("It doubles.", "≤ ∑ ü 两倍 🙂.") + twice
+    site.write({PAGE: "\ufeff" + text.replace("\n", "\r\n")})
     assert site.found() == []
 
 
 def test_the_command_prints_faults_and_fails(site, capsys):
-    check = ["--root", str(site.root), "check"]
-    assert main([*check, "--require", "gpu"]) == 0
-    assert capsys.readouterr().out == ""
+    def told(*options: str) -> tuple[int, str, str]:
+        status = main(["--root", str(site.root), "check", *options])
+        return status, *capsys.readouterr()
+
+    assert told("--require", "gpu")[:2] == (0, "")
     site.edit("site/part/page/index.html", "<mn>2</mn>", "<mn>3</mn>")
-    assert main(check) == 1
-    output = capsys.readouterr()
-    assert output.out.startswith(f"{PAGE}:1: the built site is not of its sources: ")
-    assert output.out.count("\n") == 1
-    assert "1 faults, 0 warnings" in output.err
-    site.write({"snippets/part/new.py": "x = (\n"})  # on no page
-    assert main(check) == 1
-    assert "snippets/part/new.py:1: syntax error" in capsys.readouterr().err
-    shutil.rmtree(site.root / "site")
-    assert main(check) == 1
-    assert "site: no built site; run `make site` first" in capsys.readouterr().err
-
-
-def test_require_gpu_turns_warnings_into_faults(site, capsys):
+    status, out, err = told()
+    assert (status, out.count("\n")) == (1, 1)
+    assert out.startswith(f"{PAGE}:1: the built site is not of its sources: ")
+    assert "1 faults, 0 warnings" in err
+    # What lacks a GPU's record is a warning, until it is required.
     (site.root / RECORD).unlink()
     site.build()
-    check, reason = ["--root", str(site.root), "check"], "no GPU has a record of it"
-    assert main(check) == 0
-    assert f"{TWO}:1: warning: {reason}" in capsys.readouterr().out
-    assert main([*check, "--require", "gpu"]) == 1
-    assert f"{TWO}:1: {reason}" in capsys.readouterr().out
+    reason = "no GPU has a record of it"
+    status, out, _ = told()
+    assert (status, f"{TWO}:1: warning: {reason}" in out) == (0, True)
+    status, out, _ = told("--require", "gpu")
+    assert (status, f"{TWO}:1: {reason}" in out) == (1, True)
+    site.write({"snippets/part/new.py": "x = (\n"})  # on no page
+    status, _, err = told()
+    assert (status, "part/new.py:1: syntax error" in err) == (1, True)
+    shutil.rmtree(site.root / "site")
+    status, _, err = told()
+    assert (status, "site: no built site; run `make site` first" in err) == (1, True)

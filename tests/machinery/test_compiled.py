@@ -31,15 +31,12 @@ def test_a_changed_file_may_not_compile(noted, file):
     assert not compiled.known(noted.root, ONLINE)
 
 
-def test_another_triton_may_not_compile_it(noted, monkeypatch):
-    monkeypatch.setattr(compiled, "VERSION", "triton 0")
-    assert not compiled.known(noted.root, ONLINE)
-    compiled.note(noted.root, OTHER)
-    assert list(json.loads(noted.read(layout.COMPILED))) == ["triton 0"]
-
-
-def test_what_is_no_snippet_any_more_goes(noted):
-    (noted.root / layout.snippet_file(ONLINE)).unlink()
+def test_what_is_no_snippet_any_more_and_another_triton_go(noted, monkeypatch):
+    (noted.root / layout.snippet_file(ONLINE)).rename(noted.root / "moved.py")
     compiled.note(noted.root, OTHER)
     ((_, names),) = json.loads(noted.read(layout.COMPILED)).items()
     assert list(names) == [OTHER]
+    monkeypatch.setattr(compiled, "VERSION", "triton 0")
+    assert not compiled.known(noted.root, OTHER)
+    compiled.note(noted.root, OTHER)
+    assert list(json.loads(noted.read(layout.COMPILED))) == ["triton 0"]

@@ -17,11 +17,6 @@ def errors_of(output: str) -> list[float]:
     return [float(x) for found in ERRORS.findall(output) for x in found.split()]
 
 
-def test_errors_are_found():
-    assert errors_of("cuda: largest error 3.1e+00") == [3.1]
-    assert errors_of("cuda: largest errors 1.0e-03 2.0e-03\nx") == [0.001, 0.002]
-
-
 @pytest.mark.parametrize("path", layout.verification_files(ROOT), ids=str)
 def test_no_demo_names_an_error_that_is_not_of_rounding(path):
     """A demo that compares with something else makes a right kernel look wrong."""

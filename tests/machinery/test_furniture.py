@@ -11,7 +11,7 @@ from tests.machinery.repository import Repository
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.opening import PACE, Opening
 from verified_docs.pages.site import Site
-from verified_docs.pages.terms import Terms, names
+from verified_docs.pages.terms import Terms
 
 NAV = [
     {"Home": "index.md"},
@@ -77,35 +77,31 @@ def test_a_page_says_what_it_needs(built):
         built("# A", "gives: it\nneeds: [two/d.md]", "one/a.md")
 
 
-def test_a_page_that_gives_nothing_has_no_line(built):
-    assert opening(built("# B", "idea: it")) == ""
-    assert opening(built("No title.")) == ""
-
-
 def test_what_is_folded_takes_no_time(built):
     words = "word " * PACE * 2
     assert "<strong>3 min" in opening(built(f"# B\n\n{words}"))
     assert "<strong>1 min" in opening(built(f'# B\n\n??? note "N"\n\n    {words}'))
+    # A page that gives nothing has no line.
+    assert opening(built("# B", "idea: it")) == opening(built("No title.")) == ""
 
 
 def test_the_first_place_of_a_term_is_a_link(built):
-    html = built("# B\n\nThe *warps*, a warp group; a warp and\ntensor\ncores.\n\nMMA.")
+    words = "The *warps*, a warp group; a warp and\ntensor\ncores.\n\nMMA. An L2 cache."
+    html = built(f"# B\n\n{words}")
     link = '<a class="term" href="../reference/glossary.md#'
     assert f'<em>{link}warp">warps</a></em>, a {link}warp-group">warp group</a>' in html
     assert "; a warp and" in html
     assert f'{link}matrix-unit">tensor\ncores</a>.' in html
-    assert html.count(link) == 3
-
-
-def test_a_term_that_is_linked_is_not_linked_again(built):
+    assert f'An {link}l2-cache">L2 cache</a>.' in html
+    assert html.count(link) == 4
+    # One that is linked is not linked again.
     html = built("# B\n\nA warp. A [group](../reference/glossary.md#warp).")
     assert '<p>A warp. A <a class="term" href=' in html
     assert html.count("term") == 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_what_is_no_place_for_a_term(built):
+    for text in (
         "# A warp",
         "`warp`",
         "[a warp](a.md)",
@@ -114,23 +110,8 @@ def test_a_term_that_is_linked_is_not_linked_again(built):
         "| warp |\n|---|\n| a warp |",
         '- a warp\n{: data-line="x" }',
         "A copy.",
-    ],
-)
-def test_what_is_no_place_for_a_term(built, text):
-    assert "glossary" not in built(text)
-
-
-def test_terms_are_linked_on_rungs(built):
+    ):
+        assert "glossary" not in built(text)
+    # They are linked on rungs.
     assert "glossary" not in built("A warp.", "gives: it")
     assert "glossary" not in built("A warp.", page="reference/glossary.md")
-
-
-def test_words_of_the_glossary(built):
-    assert names(GLOSSARY, frozenset(["copy"])) == {
-        "warp": "warp",
-        "warp group": "warp-group",
-        "matrix unit": "matrix-unit",
-        "tensor core": "matrix-unit",
-        "mma": "matrix-unit",
-        "l2 cache": "l2-cache",
-    }

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.machinery.repository import Repository
-from verified_docs.pages.ladder import LadderError, front_matter, render
+from verified_docs.pages.ladder import LadderError, render
 
 NAV = [
     {"Home": "index.md"},
@@ -41,7 +41,3 @@ def test_rungs_are_numbered_in_the_order_of_the_navigation(tmp_path):
 def test_an_origin_that_is_no_rung_is_refused(tmp_path):
     with pytest.raises(LadderError, match=r"two/d.ipynb: after: one/b.md"):
         render(write(tmp_path, "one/b.md"), NAV)
-
-
-def test_a_page_without_front_matter_says_nothing(tmp_path):
-    assert front_matter(write(tmp_path, "one/a.md") / "one/b.md") == {}

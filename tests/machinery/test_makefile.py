@@ -79,21 +79,16 @@ def test_what_a_gpu_target_lacks(tree, target):
         assert words in told
 
 
-def test_a_python_that_is_too_old_installs_nothing(tree):
+def test_what_installing_and_the_sanitizer_lack(tree):
     (tree.root / ".venv/site-installed").unlink()
     tree.write({"old.py": OLD})
     code, told = tree.make(".venv/site-installed", f"PYTHON={PYTHON} old.py")
-    assert code
-    assert "is Python 3.9; it must be 3.11 or newer" in told
+    assert (code > 0, LACKING[0][1] in told) == (True, True)
     assert not (tree.root / ".venv/site-installed").exists()
-
-
-@pytest.mark.skipif(shutil.which("compute-sanitizer") is not None, reason="it is here")
-def test_a_machine_without_compute_sanitizer(tree):
     (tree.root / "bin/compute-sanitizer").unlink()
-    code, told = tree.make("memcheck")
-    assert code
-    assert "make memcheck: compute-sanitizer is not on the path" in told
+    if not shutil.which("compute-sanitizer"):
+        told = tree.make("memcheck")[1]
+        assert "make memcheck: compute-sanitizer is not on the path" in told
 
 
 def test_what_is_asked_of_the_gpu(tree):
@@ -144,9 +139,7 @@ def test_what_is_installed_is_not_installed_again(tree):
     _, told = tree.make("--dry-run", "lint", "site", "check", "status")
     assert "mkdocs build" in told
     assert not any(word in told for word in ("pip", "npm", "venv .venv", "cp "))
-
-
-def test_npm_says_why_it_fails(tree):
+    # And npm says why it fails.
     os.utime(tree.root / "node_modules/installed", (0, 0))
     tree.script(".venv/bin/npm", 'echo "npm $@"; exit 1')
     code, told = tree.make("site")

@@ -54,14 +54,10 @@ def test_tabs_characters_and_blank_lines_survive(repository):
     page = repository.page(INCLUDE.replace(":kernel", ":demo"))
     shown = 'if __name__ == "__main__":\n\n\tprint("<b>", kernel(1, 2))\n'
     assert blocks(page) == [shown]
-
-
-def test_a_section_that_cuts_a_function_says_so(repository):
-    cut = ONLINE.replace("    return", "    # --8<-- [start:rest]\n    return").replace(
-        "[end:kernel]", "[end:rest]\n# --8<-- [end:kernel]"
-    )
-    repository.snippet("softmax/online.py", cut)
-    part = "part of <code>kernel</code>"
+    # A section that cuts a function says so.
+    file, part = "snippets/softmax/online.py", "part of <code>kernel</code>"
+    repository.edit(file, "    return", "    # --8<-- [start:rest]\n    return")
+    repository.edit(file, "[end:kernel]", "[end:rest]\n# --8<-- [end:kernel]")
     assert part in repository.page(INCLUDE.replace(":kernel", ":rest"))
     assert part not in repository.page(INCLUDE)
 
@@ -159,15 +155,12 @@ def test_a_table_of_all_snippets(repository):
     assert '<td data-label="NVIDIA L4">not run</td>' in page
 
 
-def test_commands_can_be_copied(repository):
-    page = repository.page("```console\n$ make serve\n```")
-    assert blocks(page) == ["$ make serve\n"]
+def test_commands_can_be_copied_and_have_one_colour(repository):
+    command = "A=1 pip install torch==2.13.0 'a'  "
+    page = repository.page(f"```console\n$ {command}# b\n```")
+    assert blocks(page) == [f"$ {command}# b\n"]
     assert 'data-copy="plain"' in page
-
-
-def test_what_is_typed_has_one_colour(repository):
-    page = repository.page("```console\n$ A=1 pip install torch==2.13.0 'a'  # b\n```")
-    assert "A=1 pip install torch==2.13.0 'a'  <span" in page
+    assert f"{command}<span" in page
 
 
 def test_pipes_of_directives_end_no_cell(repository):
@@ -226,16 +219,15 @@ def test_what_stops_the_build(repository, text, reason, context):
         repository.page(text)
 
 
-def test_a_broken_record_stops_the_build_and_is_named(repository):
-    repository.write({"records/nvidia-h200/verification.json": '{"snippets": {"sof'})
-    with pytest.raises(PageError, match=r"h200/verification\.json: not JSON"):
-        repository.page(INCLUDE)
-
-
-def test_a_syntax_error_stops_the_build_with_its_line(repository):
-    repository.snippet("softmax/online.py", ONLINE + "x = (\n")
-    with pytest.raises(PageError, match=r"softmax/online\.py:23: syntax error"):
-        repository.page(INCLUDE)
+def test_what_cannot_be_read_stops_the_build_and_is_named(repository):
+    for file, text, reason in (
+        ("snippets/softmax/online.py", f"{ONLINE}x = (\n", "23: syntax error"),
+        ("records/nvidia-h200/verification.json", '{"snippets": {"sof', " not JSON"),
+    ):
+        repository.write({file: text})
+        with pytest.raises(PageError, match=f"{file}:{reason}"):
+            repository.page(INCLUDE)
+        repository.snippet("softmax/online.py", ONLINE)
 
 
 def test_an_identifier_is_of_one_tensor():

@@ -4,8 +4,8 @@ import json
 import re
 import shutil
 import textwrap
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -88,6 +88,15 @@ def judged(root: Path, server: Server, *mutants: Mutant, hint: str = "") -> list
     return faults or list(caught.values())
 
 
+@contextmanager
+def alone(root: Path, seconds: int = 60) -> Iterator[Server]:
+    """A server that has seen no other tests, nor another folder at its place."""
+    bugs = root.parent / "more"
+    bugs.mkdir(exist_ok=True)
+    with closing(Server(root, bugs, seconds)) as server:
+        yield server
+
+
 def test_each_bug_that_the_tests_see_is_caught_and_no_file_changes(root, server):
     right = (root / "snippets" / SNIPPET).read_text()
     mutants = BUG, Mutant("2 * x", "x", "other"), Mutant("2 - 1", "0", "none")
@@ -119,19 +128,10 @@ def test_what_does_not_compile_counts_if_said_or_if_another_test_sees_it(root, s
     assert judged(root, server, BUG) == ["test_of_three"]
 
 
-def test_a_mutant_that_never_ends_is_killed(root, tmp_path):
-    with closing(Server(root, tmp_path, seconds=3)) as server:
-        bug = Mutant("time.sleep(0)", "time.sleep(1000)", "bug")
-        (fault,) = judged(root, server, bug)
-        hangs = replace(bug, may_hang=True)
-        assert judged(root, server, hangs) == [""]
-    assert fault.endswith("'bug': a test takes too long")
-    assert hangs.key == bug.key
-
-
-def test_the_limit_is_of_one_test_and_of_one_setup(root, tmp_path):
+def test_the_limit_is_of_one_test_and_of_one_setup(root):
     slow = """
         import time, pytest
+        from snippets.part import double
 
         @pytest.fixture
         def turn():
@@ -140,11 +140,16 @@ def test_the_limit_is_of_one_test_and_of_one_setup(root, tmp_path):
         @pytest.mark.parametrize("x", [0, 1])
         def test_slow(x, turn):
             time.sleep(1.2)
+            double.double(x)
     """
     (root / TEST).write_text(textwrap.dedent(slow))
-    with closing(Server(root, tmp_path, seconds=2)) as server:
-        (fault,) = judged(root, server, BUG)
-    assert fault.endswith("the tests pass nevertheless")
+    ends = Mutant("time.sleep(0)", "time.sleep(1000)", "bug")
+    hangs = replace(ends, may_hang=True)
+    assert hangs.key == ends.key
+    with alone(root, seconds=2) as server:
+        passes, takes = judged(root, server, BUG, ends, hangs)
+    assert passes.endswith("the tests pass nevertheless")
+    assert takes.endswith("'bug': a test takes too long")
 
 
 def test_a_test_that_fails_anyway_catches_nothing(root, server):
@@ -154,24 +159,17 @@ def test_a_test_that_fails_anyway_catches_nothing(root, server):
     assert "found == 7" in fault
 
 
-def test_fixtures_that_cannot_be_imported_catch_nothing(root, tmp_path):
+def test_fixtures_that_cannot_be_imported_catch_nothing(root):
     (root / "tests/conftest.py").write_text("import nowhere\n")
-    with closing(Server(root, tmp_path, seconds=60)) as server:
+    with alone(root) as server:
         (fault,) = judged(root, server, BUG)
     assert "cannot be run: pytest cannot start" in fault
 
 
-def test_what_caught_it_before_is_tried_first(root, server):
-    more = "def test_of_two():\n    assert double.double(2) == 4\n"
-    Repository(root).edit(TEST, "def test_of", f"{more}\ndef test_of")
-    for hint in ("test_of_three", "test_of_two"):
-        assert judged(root, server, BUG, hint=hint) == [hint]
-    assert judged(root, server, BUG, hint="test_that_is_gone") == ["test_of_two"]
-
-
-def test_refusals_are_tried_first_and_properties_last(root, tmp_path):
+def test_hints_and_refusals_are_tried_first_and_properties_last(root):
     tests = """
         from hypothesis import given, strategies
+        from snippets.part import double
 
         @given(strategies.integers())
         def test_any(x):
@@ -183,12 +181,14 @@ def test_refusals_are_tried_first_and_properties_last(root, tmp_path):
         def test_refuses():
             assert double.double(1) == 2
     """
-    imports = "from snippets.part import double\n"
-    (root / TEST).write_text(imports + textwrap.dedent(tests))
+    (root / TEST).write_text(textwrap.dedent(tests))
     seen_by_two = Mutant("2 * x", "2 * x + (x > 1)", "other")
-    with closing(Server(root, tmp_path, seconds=60)) as server:
-        caught = judged(root, server, BUG, seen_by_two)
-    assert caught == ["test_refuses", "test_of_two"]
+    first = ["test_refuses", "test_of_two"]
+    with alone(root) as server:
+        assert judged(root, server, BUG, seen_by_two) == first
+        assert judged(root, server, BUG, hint="test_that_is_gone") == first[:1]
+        for hint in ("test_any", "test_of_two"):  # What caught it before.
+            assert judged(root, server, BUG, hint=hint) == [hint]
 
 
 def test_each_mutant_is_in_one_piece_and_no_piece_is_long():
@@ -216,21 +216,30 @@ def test_a_mutation_that_does_not_fit_is_an_error(mutant, reason):
 # The record.
 
 
-def test_a_verdict_is_fresh_until_something_that_it_depends_on_changes(root):
-    assert not Verdicts(root, SNIPPET).fresh(BUG)
-    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [])
+OTHER = Mutant("2 * x", "4 * x", "other")
+CAUGHT, ALSO = ({each: "test_of_three"} for each in (BUG, OTHER))
+
+
+@pytest.fixture
+def known(root: Path) -> Callable[[], set[Mutant]]:
+    """Which of the two have a fresh verdict."""
+
+    def fresh() -> set[Mutant]:
+        return {each for each in (BUG, OTHER) if Verdicts(root, SNIPPET).fresh(each)}
+
+    return fresh
+
+
+def test_a_verdict_is_fresh_until_something_that_it_depends_on_changes(root, known):
+    assert known() == set()
+    Verdicts(root, SNIPPET).save(CAUGHT, [])
     for name in FILES:
-        assert Verdicts(root, SNIPPET).fresh(BUG)
+        assert known() == {BUG}
         right = (root / name).read_text()
         (root / name).write_text(f"{right}\n")
-        found = Verdicts(root, SNIPPET)
-        assert not found.fresh(BUG), name
-        assert found.hint(BUG) == "test_of_three"
+        assert known() == set(), name
+        assert Verdicts(root, SNIPPET).hint(BUG) == "test_of_three"
         (root / name).write_text(right)
-
-
-def test_a_verdict_is_of_one_mutant(root):
-    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [])
     found = Verdicts(root, SNIPPET)
     for other in (Mutant("2 * x", "4 * x", "bug"), Mutant("2 * x", "3 * x", "bugs")):
         assert not found.fresh(other)
@@ -240,62 +249,49 @@ def test_a_verdict_is_of_one_mutant(root):
 def test_what_changed_while_it_was_judged_is_not_recorded(root):
     verdicts = Verdicts(root, SNIPPET)
     Repository(root).edit(TEST, "== 6", "== 7")
-    verdicts.save({BUG: "test_of_three"}, [])
+    verdicts.save(CAUGHT, [])
     assert not (root / RECORD).exists()
 
 
-OTHER = Mutant("2 * x", "4 * x", "other")
-
-
-def test_workers_save_pieces_of_one_snippet(root):
+def test_workers_save_pieces_of_one_snippet(root, known):
     one, two = Verdicts(root, SNIPPET), Verdicts(root, SNIPPET)
-    one.save({BUG: "test_of_three"}, [OTHER])
-    two.save({OTHER: "test_of_three"}, [BUG])
-    found = Verdicts(root, SNIPPET)
-    assert found.fresh(BUG)
-    assert found.fresh(OTHER)
+    one.save(CAUGHT, [OTHER])
+    two.save(ALSO, [BUG])
+    assert known() == {BUG, OTHER}
     # Tried again, it was not caught; and the other is of the list no more.
-    found.save({}, [OTHER])
-    assert not Verdicts(root, SNIPPET).fresh(BUG)
-    assert Verdicts(root, SNIPPET).fresh(OTHER)
-    found.save({}, [])
-    assert not Verdicts(root, SNIPPET).fresh(OTHER)
+    Verdicts(root, SNIPPET).save({}, [OTHER])
+    assert known() == {OTHER}
+    Verdicts(root, SNIPPET).save({}, [])
+    assert known() == set()
 
 
-def test_a_verdict_on_other_files_does_not_stay(root):
-    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [])
+def test_a_verdict_on_other_files_does_not_stay(root, known):
+    Verdicts(root, SNIPPET).save(CAUGHT, [])
     Repository(root).edit(TEST, "== 6", "== 2 * 3")
-    Verdicts(root, SNIPPET).save({OTHER: "test_of_three"}, [BUG])
-    assert Verdicts(root, SNIPPET).fresh(OTHER)
-    assert not Verdicts(root, SNIPPET).fresh(BUG)
-
-
-def test_what_was_not_tried_is_not_written(root):
-    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [], "NVIDIA H200")
-    Verdicts(root, SNIPPET).save({}, [BUG])
-    assert not (root / RECORD).exists()
+    Verdicts(root, SNIPPET).save(ALSO, [BUG])
+    assert known() == {OTHER}
 
 
 def test_a_snippet_that_is_gone_leaves_the_record(root):
-    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [])
+    Verdicts(root, SNIPPET).save(CAUGHT, [])
     (root / "snippets" / SNIPPET).rename(root / "snippets/part/twice.py")
     (root / TEST).rename(root / "tests/snippets/part/test_twice.py")
-    Verdicts(root, "part/twice.py").save({BUG: "test_of_three"}, [])
+    Verdicts(root, "part/twice.py").save(CAUGHT, [])
     assert [*json.loads((root / RECORD).read_text())["snippets"]] == ["part/twice.py"]
 
 
-def test_a_bug_that_one_gpu_caught_is_caught(root):
-    Verdicts(root, SNIPPET).save({BUG: "test_of_three"}, [], "NVIDIA H200")
+def test_a_bug_that_one_gpu_caught_is_caught(root, known):
+    Verdicts(root, SNIPPET).save(CAUGHT, [], "NVIDIA H200")
+    Verdicts(root, SNIPPET).save({}, [BUG])  # What was not tried is not written.
     assert not (root / RECORD).exists()
     assert (root / "records/gpu/mutants.json").exists()
-    assert Verdicts(root, SNIPPET).fresh(BUG)
+    assert known() == {BUG}
     # Another GPU, which judges the rest, does not hide it.
-    Verdicts(root, SNIPPET).save({OTHER: "test_of_three"}, [BUG], "NVIDIA H100")
-    assert Verdicts(root, SNIPPET).fresh(BUG)
-    assert Verdicts(root, SNIPPET).fresh(OTHER)
+    Verdicts(root, SNIPPET).save(ALSO, [BUG], "NVIDIA H100")
+    assert known() == {BUG, OTHER}
     # Those of another machine, of other files, do not hide them.
     Repository(root).edit(TEST, "== 6", "== 2 * 3")
-    assert not Verdicts(root, SNIPPET).fresh(BUG)
-    Verdicts(root, SNIPPET).save({OTHER: "test_of_three"}, [])
+    assert known() == set()
+    Verdicts(root, SNIPPET).save(ALSO, [])
     Repository(root).edit(TEST, "== 2 * 3", "== 6")
-    assert Verdicts(root, SNIPPET).fresh(BUG)
+    assert BUG in known()

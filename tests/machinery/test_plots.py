@@ -2,11 +2,8 @@
 
 import re
 import xml.etree.ElementTree as ET
-from itertools import pairwise
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.machinery.repository import H200, Repository
 from verified_docs.pages import drawing, plots, timeline
@@ -37,7 +34,7 @@ rows: cols
 columns: batch
 value: bytes_per_second
 format: TB/s
-where: {dtype: float32}
+where: {dtype: bfloat16}
 only: [softmax/online.py, softmax/three_pass.py]
 against: [torch.softmax, elsewhere]
 """
@@ -72,9 +69,41 @@ def measured(**changes):
     ]
 
 
+SPEEDS = {  # of a shape of 128 and of 1024 columns, in TB/s
+    ONLINE: (1.0, 1.8),
+    "softmax/three_pass.py": (1.2, 0.5),
+    TORCH: (1.6, 1.5),
+    "elsewhere": (0.1, 0.2),
+    "nobody": (9.0, 9.0),
+}
+SHAPES = [
+    {"kernel": kernel, "dtype": "bfloat16", "batch": 4, "cols": cols}
+    | {"bytes_per_second": speed * 1e12}
+    for kernel, speeds in SPEEDS.items()
+    for cols, speed in zip((128, 1024), speeds, strict=True)
+]
+LAUNCHES = {  # begin and end of each program, in microseconds
+    "one at a time": [(0, 10), (10, 20), (21, 40)],
+    "two at a time": [(0, 8), (0, 9), (8, 17), (9, 20)],
+}
+PROGRAMS = [
+    {
+        "kernel": kernel,
+        "of": ONLINE,
+        "seq": 64,
+        "programs": [
+            {"head": 3, "block": n, "begin_seconds": a / 1e6, "end_seconds": b / 1e6}
+            for n, (a, b) in enumerate(times)
+        ],
+    }
+    for kernel, times in LAUNCHES.items()
+]
+
+
 @pytest.fixture(autouse=True)
 def recorded(repository: Repository) -> None:
-    repository.measure(MEASUREMENTS)
+    backward = measured(fraction_of_copy=lambda _: 0.25)
+    repository.measure(MEASUREMENTS + SHAPES, backward=backward, timeline=PROGRAMS)
 
 
 def elsewhere(repository: Repository, **quantity: dict[int, float]) -> None:
@@ -155,56 +184,6 @@ def test_each_line_has_its_label_at_its_end(repository, layout):
         assert place + 4 in found.values()
 
 
-@given(st.lists(st.floats(0, 300), min_size=1, max_size=12), st.floats(5, 30))
-def test_labels_are_spread(wanted, gap):
-    wanted.sort()
-    places = drawing.spread(wanted, gap, 0, 300)
-    apart = [below - above for above, below in pairwise(places)]
-    assert all(each >= gap - 1e-6 for each in apart)
-    assert places[0] >= 0
-    if (len(wanted) - 1) * gap <= 300:
-        assert places[-1] <= 300 + 1e-6
-    if all(below - above >= gap for above, below in pairwise(wanted)):
-        assert places == pytest.approx(wanted)
-
-
-def test_labels_that_are_too_close_move_as_little_as_can_be():
-    assert drawing.spread([100, 100, 200], 20, 0, 300) == [90, 110, 200]
-    assert drawing.spread([0, 0, 10], 20, 0, 300) == [0, 20, 40]
-    assert drawing.spread([290, 300], 20, 0, 300) == [280, 300]
-
-
-@pytest.mark.parametrize(
-    ("name", "lines"),
-    [
-        ("torch.softmax", ["torch.softmax"]),
-        ("split_kv_overlapped", ["split_kv_", "overlapped"]),
-        ("sdpa-flash other masks", ["sdpa-flash other", "masks"]),
-        ("layer_norm_backward_wide", ["layer_norm_", "backward_wide"]),
-        ("onewordthathasnobreakatall", ["onewordthathasnobreakatall"]),
-    ],
-)
-def test_a_long_name_is_broken(name, lines):
-    assert drawing.broken(name, drawing.NARROW) == lines
-
-
-def test_the_value_of_a_broken_name_is_below_its_last_line(repository):
-    body = PLOT.replace("half: 1/2", "two words of half a copy: 1/2")
-    figure = plot(repository, body, "narrow")
-    texts = figure.findall("svg/g[@aria-hidden]/text")
-    at = {text.text: float(text.get("y")) for text in texts}
-    first, last, value = map(at.get, ("two words of half", "a copy", "50\u00a0%"))
-    assert (last - first, value - last) == (drawing.LEADING, drawing.NARROW.below)
-    assert at["online"] >= value + 10 or at["online"] <= first - drawing.NARROW.row
-
-
-def test_a_power_of_ten_needs_no_factor(repository):
-    elsewhere(repository, difference={1: 1.5e-4, 2: 2e-3, 3: 0.05})
-    body = PLOT.partition("levels")[0].replace("fraction_of_copy", "difference")
-    shown = ticks(plot(repository, body + "y_scale: log10\n"))
-    assert shown == ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹"]
-
-
 @pytest.mark.parametrize("layout", ["wide", "narrow"])
 def test_a_column_says_and_shows_its_values_beside_the_labels(repository, layout):
     figure = plot(repository, layout=layout)
@@ -252,6 +231,9 @@ def test_a_kernel_looks_alike_in_every_plot(repository):
     both = {ours, ("series-6 library", drawing.MARKERS["plus"])}
     assert looks(plot(repository)) == both
     assert looks(plot(repository, PLOT + "only: [torch.softmax]\n")) < both
+    figure = plot(repository, PLOT + "only: [torch.softmax, softmax/online.py]\n")
+    rows = figure.findall(".//tbody/tr/th")
+    assert ["".join(row.itertext()) for row in rows] == list(reversed(KERNELS))
 
 
 def test_lines_that_are_no_kernels_are_named_by_their_key(repository):
@@ -261,13 +243,7 @@ def test_lines_that_are_no_kernels_are_named_by_their_key(repository):
     assert named[2:] == ["dtype float32", "dtype bfloat16"]
 
 
-def test_only_picks_and_orders(repository):
-    body = PLOT + "only: [torch.softmax, softmax/online.py]\n"
-    rows = plot(repository, body).findall(".//tbody/tr/th")
-    assert ["".join(row.itertext()) for row in rows] == list(reversed(KERNELS))
-
-
-def test_a_changed_file_makes_its_line_stale(repository):
+def test_what_a_changed_file_makes_stale(repository):
     repository.edit("snippets/softmax/online.py", "Online", "On line")
     text = "".join(plot(repository).itertext())
     assert "softmax/online.py (stale)" in text
@@ -276,6 +252,9 @@ def test_a_changed_file_makes_its_line_stale(repository):
         labels = plot(repository, layout=layout).findall(".//text")
         ends = [text.text for text in labels if (text.text or "").endswith("(stale)")]
         assert len(ends) == 1  # of its line, and of no other
+    found = [part.text for part in heatmap(repository).findall(".//td/span")]
+    assert [text for text in found if "stale" in text] == ["online (stale) 1.80"]
+    assert "one at a time (stale)" in "".join(spans(repository).itertext())
 
 
 def test_what_is_shown_names_its_gpu_and_links_its_record(repository):
@@ -299,13 +278,17 @@ def test_what_is_shown_names_its_gpu_and_links_its_record(repository):
 def test_a_logarithmic_y_axis(repository):
     elsewhere(repository, bytes={128: 2e3, 1024: 2e5, 8192: 2e7})
     body = PLOT.replace("fraction_of_copy", "bytes").partition("levels")[0]
-    figure = plot(repository, f"{body}y_scale: log10\nformat: bytes\n")
+    body += "y_scale: log10\n"
+    figure = plot(repository, f"{body}format: bytes\n")
     (x0, y0), (x1, y1), (x2, y2) = points(figure.find(".//path[@class='plot-line']"))
     assert y0 - y1 == pytest.approx(y1 - y2, abs=0.2)
     assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
     assert [tick.replace("\u00a0", " ") for tick in ticks(figure)] == [
         f"{n} {unit}" for unit in ("kB", "MB") for n in (1, 10, 100)
     ]
+    elsewhere(repository, difference={1: 1.5e-4, 2: 2e-3, 3: 0.05})
+    shown = ticks(plot(repository, body.replace("bytes", "difference")))
+    assert shown == ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹"]
     # From 1 kB to 100 MB in five steps: 20 MB is 4.3 steps up.
     up = (drawing.WIDE.bottom - y2) / (drawing.WIDE.bottom - drawing.WIDE.top)
     assert up == pytest.approx(4.301 / 5, abs=1e-3)
@@ -354,19 +337,6 @@ def test_a_measurement_may_be_a_curve(repository):
             plot(repository, body)
 
 
-def test_one_size_makes_a_plot(repository):
-    repository.measure(MEASUREMENTS[:1])
-    assert plot(repository).find(".//path[@class='plot-mark']") is not None
-
-
-def test_a_table(repository):
-    assert table(repository) == [
-        ["kernel \\ cols", "128", "1,024", "1,048,576"],
-        [ONLINE, *PERCENT[:3]],
-        [TORCH, *PERCENT[3:], "not measured"],
-    ]
-
-
 QUANTITIES = """\
 record: softmax
 rows: kernel
@@ -375,45 +345,33 @@ values:
   length: cols | count
 where: {dtype: float32, cols: 128}
 """
+NONE = "not measured"
+TABLES = [
+    (
+        TABLE,
+        [
+            ["kernel \\ cols", "128", "1,024", "1,048,576"],
+            [ONLINE, *PERCENT[:3]],
+            [TORCH, *PERCENT[3:], NONE],
+        ],
+    ),
+    (
+        QUANTITIES,
+        [
+            ["kernel", "share", "length"],
+            [ONLINE, PERCENT[0], "128"],
+            [TORCH, PERCENT[3], "128"],
+        ],
+    ),
+    (f"{TABLE}bare: true\n", [..., [ONLINE, "50", "75", "100"], ...]),
+    (f"{TABLE}part: backward\n", [..., [ONLINE, *PERCENT[3:4] * 3], ...]),
+]
 
 
-def test_a_table_of_several_quantities(repository):
-    assert table(repository, QUANTITIES) == [
-        ["kernel", "share", "length"],
-        [ONLINE, PERCENT[0], "128"],
-        [TORCH, PERCENT[3], "128"],
-    ]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("where:", "columns: cols\nwhere:", "there is no option 'columns'"),
-        ("where:", "format: percent\nwhere:", "there is no option 'format'"),
-        ("cols | count", "cols | ms", "cols is shown as"),
-        ("cols | count", "speed", "no measurement has 'speed'"),
-        (", cols: 128", "", "several measurements"),
-        (QUANTITIES[QUANTITIES.index("values") : QUANTITIES.index("where")],
-         "values: cols\n", "values are written"),
-    ],
-)  # fmt: skip
-def test_several_quantities_that_cannot_be_shown(repository, old, new, reason):
-    with pytest.raises(FigureError, match=reason):
-        table(repository, QUANTITIES.replace(old, new))
-
-
-def test_a_table_without_units(repository):
-    cells = [row[1:] for row in table(repository, TABLE + "bare: true\n")[1:]]
-    assert cells == [["50", "75", "100"], ["25", "50", "not measured"]]
-    body = TABLE.replace("fraction_of_copy", "bytes").replace("percent", "bytes")
-    with pytest.raises(FigureError, match="a unit of their own in each cell"):
-        table(repository, body + "bare: true\n")
-
-
-def test_a_record_may_have_further_lists_of_measurements(repository):
-    repository.measure(MEASUREMENTS, backward=measured(fraction_of_copy=lambda _: 0.25))
-    cells = [row[1:] for row in table(repository, TABLE + "part: backward\n")[1:]]
-    assert cells == [PERCENT[3:4] * 3, [*PERCENT[3:4] * 2, "not measured"]]
+@pytest.mark.parametrize(("body", "rows"), TABLES)
+def test_a_table(repository, body, rows):
+    for shown, row in zip(table(repository, body), rows, strict=True):
+        assert row in (..., shown)
 
 
 def test_nothing_measured_is_said(repository):
@@ -423,6 +381,7 @@ def test_nothing_measured_is_said(repository):
         plots.plot(evidence, STYLE, PLOT),
         plots.table(evidence, TABLE),
         plots.heatmap(evidence, STYLE, HEAT),
+        timeline.render(evidence, STYLE, TIMELINE),
     ):
         assert '<span class="unmeasured">not yet measured</span>' in shown
 
@@ -451,6 +410,18 @@ def test_nothing_measured_is_said(repository):
         (HEAT, "[torch.softmax, e", "[nobody, e", "there is no kernel 'nobody'"),
         (PLOT, "where: {dtype: float32}", "part: p", "'p' is no list of measurements"),
         (TABLE, "where", "best: kernel\nwhere", "there is no option 'best'"),
+        (
+            TABLE,
+            "fraction_of_copy\nformat: percent",
+            "bytes\nformat: bytes\nbare: true",
+            "bytes have a unit of their own in each cell",
+        ),
+        (QUANTITIES, "where:", "columns: cols\nwhere:", "no option 'columns'"),
+        (QUANTITIES, "where:", "format: percent\nwhere:", "no option 'format'"),
+        (QUANTITIES, "cols | count", "cols | ms", "cols is shown as"),
+        (QUANTITIES, "cols | count", "speed", "no measurement has 'speed'"),
+        (QUANTITIES, ", cols: 128", "", "several measurements"),
+        (QUANTITIES, "values:", "values: cols\nonly:", "values are written"),
     ],
 )
 def test_faults(repository, body, old, new, reason):
@@ -472,27 +443,7 @@ def heatmap(repository: Repository, body: str = HEAT) -> ET.Element:
     return ET.fromstring(plots.heatmap(repository.evidence(), STYLE, body))
 
 
-SPEEDS = {  # of a shape of 128 and of 1024 columns, in TB/s
-    ONLINE: (1.0, 1.8),
-    "softmax/three_pass.py": (1.2, 0.5),
-    TORCH: (1.6, 1.5),
-    "elsewhere": (0.1, 0.2),
-    "nobody": (9.0, 9.0),
-}
-
-
-def measure_speeds(repository: Repository) -> None:
-    usual = {"dtype": "float32", "batch": 4}
-    found = [
-        usual | {"kernel": kernel, "cols": cols, "bytes_per_second": speed * 1e12}
-        for kernel, speeds in SPEEDS.items()
-        for cols, speed in zip((128, 1024), speeds, strict=True)
-    ]
-    repository.measure(found)
-
-
 def test_a_heat_map_shows_who_is_ahead_and_by_how_much(repository):
-    measure_speeds(repository)
     figure = heatmap(repository)
     cells = figure.findall(".//tbody/tr/td")
     assert [["".join(part.itertext()) for part in cell] for cell in cells] == [
@@ -508,34 +459,11 @@ def test_a_heat_map_shows_who_is_ahead_and_by_how_much(repository):
     assert "".join(caption.itertext()) == "Ours & <theirs> (on H200)"
 
 
-def test_a_changed_file_makes_its_cell_stale(repository):
-    measure_speeds(repository)
-    repository.edit("snippets/softmax/online.py", "Online", "On line")
-    found = [part.text for part in heatmap(repository).findall(".//td/span")]
-    assert [text for text in found if "stale" in text] == ["online (stale) 1.80"]
-
-
 TIMELINE = """\
 record: softmax
 title: One & two
 where: {seq: 64}
 """
-LAUNCHES = {  # begin and end of each program, in microseconds
-    "one at a time": [(0, 10), (10, 20), (21, 40)],
-    "two at a time": [(0, 8), (0, 9), (8, 17), (9, 20)],
-}
-
-
-def measure_launches(repository: Repository) -> None:
-    launches = []
-    for kernel, times in LAUNCHES.items():
-        programs = [
-            {"head": 3, "block": n, "begin_seconds": a / 1e6, "end_seconds": b / 1e6}
-            for n, (a, b) in enumerate(times)
-        ]
-        launch = {"kernel": kernel, "of": ONLINE, "seq": 64, "programs": programs}
-        launches.append(launch)
-    repository.measure(MEASUREMENTS, timeline=launches)
 
 
 def spans(repository: Repository, body: str = TIMELINE) -> ET.Element:
@@ -549,7 +477,6 @@ def places(svg: ET.Element) -> list[list[float]]:
 
 
 def test_a_time_line_has_a_bar_for_each_program(repository):
-    measure_launches(repository)
     figure = spans(repository)
     for svg in figure.findall("svg"):
         bars = places(svg)
@@ -570,16 +497,6 @@ def test_a_time_line_has_a_bar_for_each_program(repository):
     assert ["".join(cell.itertext()) for cell in rows[-1]] == [
         "two at a time", "3", "3", "9.0", "20.0",
     ]  # fmt: skip
-
-
-def test_a_time_line_may_be_stale_misspelt_or_still_to_come(repository):
-    measure_launches(repository)
-    with pytest.raises(FigureError, match="has no measurement with seq=65"):
-        spans(repository, TIMELINE.replace("64", "65"))
-    repository.edit("snippets/softmax/online.py", "Online", "On line")
-    assert "one at a time (stale)" in "".join(spans(repository).itertext())
-    (repository.root / "records/nvidia-h200/softmax.json").unlink()
-    assert "not yet measured" in "".join(spans(repository).itertext())
 
 
 GROUPS = {  # what each group did, of which tile, and from when to when, in cycles
@@ -636,6 +553,8 @@ def test_groups_of_one_name_are_numbered(repository):
 
 
 def test_what_a_time_line_cannot_draw(repository):
+    with pytest.raises(FigureError, match="has no measurement with seq=65"):
+        spans(repository, TIMELINE.replace("64", "65"))
     refused = pytest.raises(FigureError, match="all `programs`, or all `groups`")
     measure_groups(repository, ("consumer",), programs=[])
     with refused:
@@ -662,6 +581,8 @@ def test_what_has_no_place_in_a_plot(repository):
     assert plot(repository) is not None
     with pytest.raises(FigureError, match="y holds 0, which y_scale: log10 cannot"):
         plot(repository, PLOT + "y_scale: log10\n")
+    repository.measure(MEASUREMENTS[:1])  # One size makes a plot.
+    assert plot(repository).find(".//path[@class='plot-mark']") is not None
     repository.measure([MEASUREMENTS[0] | {"kernel": f"k{n}"} for n in range(9)])
     with pytest.raises(FigureError, match="9 series; at most 8: use only"):
         plot(repository)

@@ -45,35 +45,29 @@ def other_kernel(x):
 """
 
 
-def test_no_race():
-    assert racecheck.races(NONE, set()) == []
-
-
 def test_those_of_triton():
-    assert racecheck.races(TWO, OWN) == []
+    assert racecheck.races(NONE, set()) == racecheck.races(TWO, OWN) == []
     assert racecheck.races(TWO.replace("in a.py", "in /b/a.py"), OWN) == []
     assert len(racecheck.races(TWO, {("a.py", 115)})) == 1
     assert len(racecheck.races(TWO, {("b.py", 115), ("b.py", 148)})) == 2
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("0xb590 in a.py:115", "0xb590 in a.py:97"),
-        ("0xb590 in a.py:115", "0xb590 in b.py:115"),
-        ("0xb590 in a.py:115", "0xb590"),
-        ("0xc9a0 in a.py:115", "0xc9a0 in a.py:97"),
-    ],
-)
-def test_one_access_elsewhere_is_a_race(old, new):
-    (race,) = racecheck.races(TWO.replace(old, new), OWN)
-    assert new in race
+def test_one_access_elsewhere_is_a_race():
+    for new in (
+        "0xb590 in a.py:97",
+        "0xb590 in b.py:115",
+        "0xb590",
+        "0xc9a0 in a.py:97",
+    ):
+        old = f"{new[:6]} in a.py:115"
+        (race,) = racecheck.races(TWO.replace(old, new), OWN)
+        assert new in race
 
 
-@pytest.mark.parametrize("told", ["", TWO[:-75], TWO.replace("2 haz", "3 haz")])
-def test_a_report_that_is_not_understood(told):
-    with pytest.raises(ValueError, match="racecheck says"):
-        racecheck.races(told, OWN)
+def test_a_report_that_is_not_understood():
+    for told in ("", TWO[:-75], TWO.replace("2 haz", "3 haz")):
+        with pytest.raises(ValueError, match="racecheck says"):
+            racecheck.races(told, OWN)
 
 
 def test_which_lines_are_tritons(tmp_path):

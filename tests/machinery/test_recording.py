@@ -188,9 +188,7 @@ TEST_A, TEST_B, TEST_C = (f"tests/snippets/part/test_{name}.py" for name in "abc
 
 def test_what_ran_under_memcheck_has_a_record_of_its_own(recorded):
     leaves = "\n@pytest.mark.leaves_tensors\ndef test_leaves():\n    assert 0\n"
-    captures = (
-        "\ndef test_captures():\n    with torch.cuda.graph(0):\n        assert 0\n"
-    )
+    captures = "\ndef test_captures():\n    with torch.cuda.graph(0): assert 0\n"
     recorded.add("wrong_c", more=f"import torch\n{leaves}{captures}")
     before = recorded.read(RECORD)
     status, told = recorded.gpu("--memcheck")
@@ -199,10 +197,8 @@ def test_what_ran_under_memcheck_has_a_record_of_its_own(recorded):
     assert recorded.read(RECORD) == before
     thin = layout.memcheck_file("NVIDIA H200")
     assert recorded.seen("wrong_c", thin)["state"] == "passed"
-    assert (
-        "no memory of its own"
-        in recorded.seen("wrong_c", thin)["skipped"]["test_captures"]
-    )
+    skipped = recorded.seen("wrong_c", thin)["skipped"]
+    assert "no memory of its own" in skipped["test_captures"]
     # All but the demo.
     cases = recorded.seen("a")["cases"] - 1
     assert recorded.seen("a", thin)["cases"] == cases
@@ -399,23 +395,25 @@ def test_a_snippet_that_fails_is_recorded_as_failed(tree):
     assert tree.state("b") == ("verified", [])
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("pytest.ini", "addopts =", "addopts = --collect-only"),
-        ("pytest.ini", "addopts =", "addopts = -k cases"),
-        ("pytest.ini", "addopts =", "addopts = -k no_test"),
-        ("tests/conftest.py", "pytest_plugins", f"{LOOP} return True\npytest_plugins"),
-        ("tests/snippets/conftest.py", "def", f"{TEST} return True\ndef"),
-    ],
-)
-def test_a_run_in_which_nothing_ran_is_no_proof(recorded, file, old, new):
-    recorded.edit(file, old, new)
+NOTHING_RAN = [
+    ("pytest.ini", "addopts =", "addopts = --collect-only"),
+    ("pytest.ini", "addopts =", "addopts = -k cases"),
+    ("pytest.ini", "addopts =", "addopts = -k no_test"),
+    ("tests/conftest.py", "pytest_plugins", f"{LOOP} return True\npytest_plugins"),
+    ("tests/snippets/conftest.py", "def", f"{TEST} return True\ndef"),
+]
+
+
+def test_a_run_in_which_nothing_ran_is_no_proof(recorded):
     recorded.remove("a")
-    status, told = recorded.gpu("--all")
-    assert status == 1
-    assert "0 of 1 snippets that were due passed" in told
-    assert recorded.state()[0] == "failed"
+    for file, old, new in NOTHING_RAN:
+        before = recorded.read(file)
+        recorded.edit(file, old, new)
+        status, told = recorded.gpu("--all")
+        assert status == 1
+        assert "0 of 1 snippets that were due passed" in told
+        assert recorded.state()[0] == "failed"
+        recorded.write({file: before, RECORD: FIRST[0]})
 
 
 def test_what_is_declared_and_what_neither_counts_nor_is_inherited(
@@ -440,6 +438,20 @@ def test_what_is_declared_and_what_neither_counts_nor_is_inherited(
     assert recorded.state("c")[0] == "skipped too much"
 
 
+SUITE = "tests/snippets/part/suite.py"
+# What the verdict rests on, and how somebody may soften it.
+JUDGES = [
+    ("snippets/part/b.py", "VALUE", "VALUE "),
+    (TEST_B, "VALUE == 1", "True"),
+    ("tests/harness/rule.py", "if error > bound", "if False"),
+    ("tests/snippets/conftest.py", "rule.accurate", "lambda *_: None"),
+    ("tests/conftest.py", "import pytest", "import pytest  # AssertionError"),
+    (SUITE, "assert 1", "return"),
+    ("tests/snippets/part/shared.py", "1", "2"),
+    ("pytest.ini", "addopts =", "addopts = --collect-only"),
+]
+
+
 def test_whatever_is_loaded_is_hashed(tree):
     ways = [
         "from tests.snippets.part.h0 import help_me",
@@ -452,50 +464,28 @@ def test_whatever_is_loaded_is_hashed(tree):
         "importlib.import_module('tests.snippets.' + 'part.h7')",
     ]
     files = [f"tests/snippets/part/h{n}.py" for n in range(len(ways))]
-    for file in files:
-        tree.write({file: "help_me = 1\n"})
+    tree.write(dict.fromkeys(files, "help_me = 1\n"))
     lines = "\n".join([*ways, "from snippets.part import a", "shared ="])
     tree.edit(TEST_B, "shared =", lines)
     assert tree.gpu()[0] == 0
-    for file in (*files, "snippets/part/a.py"):
+    more = [(file, "", "\n") for file in (*files, "snippets/part/a.py")]
+    for file, old, new in JUDGES + more:
         before = tree.read(file)
-        tree.write({file: f"{before}\n"})
+        tree.edit(file, old, new)
         assert tree.state() == ("stale", [file])
         tree.write({file: before})
     assert tree.state("a") == tree.state() == ("verified", [])
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("snippets/part/b.py", "VALUE", "VALUE "),
-        (TEST_B, "VALUE == 1", "True"),
-        ("tests/harness/rule.py", "if error > bound", "if False"),
-        ("tests/snippets/conftest.py", "rule.accurate", "lambda *_: None"),
-        ("tests/conftest.py", "import pytest", "import pytest  # AssertionError"),
-        ("tests/snippets/part/suite.py", "assert 1", "return"),
-        ("tests/snippets/part/shared.py", "1", "2"),
-        ("pytest.ini", "addopts =", "addopts = --collect-only"),
-    ],
-)
-def test_a_changed_judge_makes_stale(recorded, file, old, new):
-    recorded.edit(file, old, new)
-    assert recorded.state() == ("stale", [file])
-
-
-def test_a_test_that_moves_from_file_to_file_makes_stale(recorded):
-    moved = recorded.read("tests/snippets/part/suite.py")
-    recorded.write({"tests/snippets/part/suite.py": ""})
-    recorded.write({TEST_B: recorded.read(TEST_B) + moved})
-    assert recorded.state() == ("stale", ["tests/snippets/part/suite.py", TEST_B])
-
-
-def test_a_new_conftest_makes_stale_and_mutants_do_not(recorded):
+def test_a_test_that_moves_and_a_new_conftest_make_stale(recorded):
     recorded.write({"tests/mutants/part/b.py": "MUTANTS = []\n"})
     recorded.write({"tests/snippets/other/conftest.py": ""})
     assert recorded.state() == ("verified", [])
+    moved = recorded.read(SUITE)
+    recorded.write({SUITE: "", TEST_B: recorded.read(TEST_B) + moved})
+    assert recorded.state() == ("stale", [SUITE, TEST_B])
     recorded.write({"tests/snippets/part/conftest.py": ""})
-    assert recorded.state() == ("stale", ["tests/snippets/part/conftest.py"])
+    assert "tests/snippets/part/conftest.py" in recorded.state()[1]
 
 
 @pytest.mark.parametrize("file", ["snippets/part/b.py", TEST_B])
@@ -532,24 +522,19 @@ def test_an_interrupted_run_keeps_the_record(recorded):
     assert len(list((recorded.root / "records").rglob("*"))) == 2
 
 
-@pytest.mark.parametrize("interpret", [True, False])
-def test_recording_needs_a_gpu(tree, monkeypatch, interpret):
-    if interpret:
-        monkeypatch.setenv("TRITON_INTERPRET", "1")
-    else:
-        tree.edit("gpu/torch.py", "lambda: True", "lambda: False")
-    told = "make gpu: no GPU is seen here, or TRITON_INTERPRET is set\n"
-    assert tree.gpu() == (1, told)
-    assert not (tree.root / "records").exists()
-
-
-def test_a_record_that_cannot_be_read_stops_the_run(recorded):
-    cut = recorded.read(RECORD)[:100]
-    recorded.write({RECORD: cut})
-    status, told = recorded.gpu()
+def test_what_stops_a_run(tree, monkeypatch):
+    record = {RECORD: "{cut sho"}
+    tree.write(record)
+    status, told = tree.gpu()
     assert status == 1
     assert "verification.json: not JSON" in told
-    assert recorded.read(RECORD) == cut
+    with monkeypatch.context() as patch:
+        patch.setenv("TRITON_INTERPRET", "1")
+        interpreted = tree.gpu()
+    tree.edit("gpu/torch.py", "lambda: True", "lambda: False")
+    told = "make gpu: no GPU is seen here, or TRITON_INTERPRET is set\n"
+    assert interpreted == tree.gpu() == (1, told)
+    assert tree.read(RECORD) == record[RECORD]
 
 
 # Under the interpreter.
@@ -568,6 +553,10 @@ def test_the_interpreter_records_what_ran(interpreted):
     interpreted.add("c")
     interpreted.write({"tests/snippets/part/only_c.py": ""})
     interpreted.edit(TEST_C, "shared =", "from . import only_c\nshared =")
+    interpreted.edit(
+        "snippets/part/c.py", "VALUE", "from snippets.part import a\nVALUE"
+    )
+    interpreted.edit("snippets/part/c.py", "'c é'", "a.VALUE")
     interpreted.pytest("tests").assert_outcomes(passed=36, skipped=3)
     record = interpreted.record(LOCAL)
     ((_, facts),) = record["runs"].items()
@@ -577,7 +566,9 @@ def test_the_interpreter_records_what_ran(interpreted):
     assert "tests/snippets/part/shared.py" in files["b"]
     assert "tests/harness/rule.py" in files["b"]
     assert not any("_c.py" in file or "test_a" in file for file in files["b"])
-    assert "tests/snippets/part/only_c.py" in files["c"]
+    assert files["c"].keys() >= {"tests/snippets/part/only_c.py", "snippets/part/a.py"}
+    # What the other snippet prints when it is imported, and its own line.
+    assert interpreted.seen("c", LOCAL)["output"] == "a é\n1\n"
     assert interpreted.state() == ("interpreter", [])
     interpreted.edit("snippets/part/a.py", "a é", "now")
     interpreted.pytest(TEST_A)
@@ -602,18 +593,10 @@ def test_a_known_snippet_is_tried_in_one_case_of_each_test(interpreted):
     assert mixed["deselected"] == few["deselected"]
     assert interpreted.seen("a", LOCAL)["output"] == "now\n"
     assert interpreted.seen("b", LOCAL) == known["snippets"]["part/b.py"][KEY]
-
-
-@pytest.mark.parametrize("change", ['"passed"', "triton 3.6.0"])
-def test_what_failed_or_ran_with_other_versions_is_not_known(interpreted, change):
-    whole = interpreted.pytest("tests").parseoutcomes()
-    was = interpreted.read(LOCAL)
-    other = {'"passed"': '"failed"', "triton 3.6.0": "triton 3.6.1"}[change]
-    interpreted.write({LOCAL: was.replace(change, other)})
-    assert interpreted.pytest("tests", "--due").parseoutcomes() == whole
-
-
-def test_a_record_of_the_interpreter_that_cannot_be_read(interpreted):
+    # What failed, or ran with other versions, is not known.
+    for old, new in ('"passed"', '"failed"'), ("triton 3.6.0", "triton 3.6.1"):
+        interpreted.edit(LOCAL, old, new, -1)
+        assert interpreted.pytest("tests", "--due").parseoutcomes() == whole
     interpreted.write({LOCAL: "{cut sho"})
     told = interpreted.pytest("tests").errlines
     assert any("verification.json: not JSON" in line for line in told)
@@ -647,19 +630,16 @@ def test_under_xdist_the_record_is_the_same(interpreted):
     assert shared == alone
 
 
-@pytest.mark.parametrize(
-    "selection",
-    [
+def test_a_part_of_the_tests_is_not_recorded(interpreted):
+    for selection in (
         [TEST_B, "-k", "cases"],
         [f"{TEST_B}::test_cases"],
         [TEST_B, "-m", "not demo"],
         [TEST_B, "--deselect", f"{TEST_B}::TestMore"],
         [TEST_B, "--maxfail=1", "--lf"],
-    ],
-)
-def test_a_part_of_the_tests_is_not_recorded(interpreted, selection):
-    interpreted.pytest(*selection)
-    assert not (interpreted.root / LOCAL).exists()
+    ):
+        interpreted.pytest(*selection)
+        assert not (interpreted.root / LOCAL).exists()
 
 
 def test_without_make_gpu_a_gpu_records_nothing(tree):
@@ -693,14 +673,3 @@ def test_what_is_drawn_depends_on_no_other_module(tree):
         if line.startswith("[")
     )
     assert few == many
-
-
-def test_a_demo_that_imports_another_snippet(interpreted):
-    file = "snippets/part/b.py"
-    interpreted.edit(file, "VALUE", "from snippets.part import a\nVALUE")
-    interpreted.edit(file, "'b é'", "a.VALUE")
-    interpreted.pytest(TEST_B)
-    entry = interpreted.seen("b", LOCAL)
-    # What the other one prints when it is imported, and its own line.
-    assert (entry["state"], entry["output"]) == ("passed", "a é\n1\n")
-    assert "snippets/part/a.py" in entry["manifest"]

@@ -1,7 +1,6 @@
 """Records: written whole, read with care, fresh only while the files are the same."""
 
 import re
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -49,24 +48,16 @@ def test_what_is_saved_is_loaded(path, root, entry):
     assert [p.name for p in path.parent.iterdir()] == ["verification.json"]
 
 
-def test_a_file_that_is_not_there_has_no_entries(root):
-    assert records.load(root / "none.json").snippets == {}
-    assert records.load_all(root) == {}
-
-
-CHANGES = {
-    "line end": lambda path: path.write_bytes(path.read_bytes()[:-1] + b"\r\n"),
-    "one more byte": lambda path: path.write_bytes(path.read_bytes() + b"\n"),
-    "gone": lambda path: path.unlink(),
-}
-
-
-@pytest.mark.parametrize("changed", [SNIPPET, TEST])
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_fresh_until_a_byte_changes(entry, root, changed, change):
-    assert entry.changed(root, NAME) == []
-    change(root / changed)
-    assert entry.changed(root, NAME) == [changed]
+def test_fresh_until_a_byte_changes(entry, root):
+    for file in (SNIPPET, TEST):
+        right = (root / file).read_bytes()
+        for wrong in (right[:-1] + b"\r\n", right + b"\n"):
+            (root / file).write_bytes(wrong)
+            assert entry.changed(root, NAME) == [file]
+        (root / file).unlink()
+        assert entry.changed(root, NAME) == [file]
+        (root / file).write_bytes(right)
+        assert entry.changed(root, NAME) == []
 
 
 def test_what_an_entry_says(entry):
@@ -82,7 +73,7 @@ def test_what_an_entry_says(entry):
 
 def test_a_record_cut_short_at_any_byte_is_refused_by_name(path):
     whole = path.read_bytes()
-    for length in range(0, len(whole) - 2, 7):
+    for length in range(0, len(whole) - 2, 70):
         path.write_bytes(whole[:length])
         with pytest.raises(RecordError, match=r"verification\.json: not JSON, perhaps"):
             records.load(path)
@@ -132,13 +123,11 @@ def test_a_record_that_proves_nothing_is_refused(repository, path, change, reaso
         records.load(path)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"), [("[]", "is a list; it must be dict"), ("\xff", "not JSON")]
-)
-def test_another_file_is_refused(path, text, reason):
-    path.write_text(text, "latin-1")
-    with pytest.raises(RecordError, match=reason):
-        records.load(path)
+def test_another_file_is_refused(path):
+    for text, reason in (("[]", "is a list; it must be dict"), ("\xff", "not JSON")):
+        path.write_text(text, "latin-1")
+        with pytest.raises(RecordError, match=reason):
+            records.load(path)
 
 
 def test_what_is_merged_replaces_the_same_versions_only(path, root, entry):
@@ -156,21 +145,18 @@ def test_what_is_merged_replaces_the_same_versions_only(path, root, entry):
     assert list(found.snippets) == [NAME]
 
 
-def test_a_write_that_fails_leaves_the_old_file(path, monkeypatch):
+def test_a_write_is_seen_whole_or_not_at_all(path, monkeypatch):
     def full(*_: object) -> None:
         raise OSError("no space left")
 
     before = path.read_bytes()
-    monkeypatch.setattr(records.os, "fsync", full)
-    with pytest.raises(OSError, match="no space"):
-        records.save(records.Verification(path))
+    with monkeypatch.context() as patch:
+        patch.setattr(records.os, "fsync", full)
+        with pytest.raises(OSError, match="no space"):
+            records.save(records.Verification(path))
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["verification.json"]
-
-
-def test_a_reader_never_sees_half_a_record(path):
-    """It reads on in the file that it opened, which no write changes."""
-    before = path.read_bytes()
+    # A reader reads on in the file that it opened, which no write changes.
     with path.open("rb", buffering=0) as reader:
         half = reader.read(10)
         records.write(path, "{}\n")
@@ -191,30 +177,11 @@ def test_whoever_merges_at_the_same_time_loses_nothing(repository, path):
     assert len(records.load(path).snippets) == 13
 
 
-@pytest.mark.parametrize(
-    ("gpu", "folder"),
-    [
-        (H200, "nvidia-h200"),
-        ("NVIDIA A100-SXM4-80GB", "nvidia-a100-sxm4-80gb"),
-        ("AMD Instinct MI300X (gfx942)", "amd-instinct-mi300x-gfx942"),
-    ],
-)
-def test_a_gpu_has_a_folder(gpu, folder):
-    assert layout.slug(gpu) == folder
+def test_a_gpu_has_a_folder():
+    assert layout.slug("AMD Instinct MI300X (gfx942)") == "amd-instinct-mi300x-gfx942"
 
 
 # Benchmarks.
-
-
-def test_a_benchmark_is_stale_once_a_timed_file_changes(timed, root):
-    benchmark = records.load_benchmark(timed)
-    assert benchmark.environment["gpu"] == H200
-    assert benchmark.data["ceilings"]["copy"] == 4.25e12
-    assert benchmark.stale(root) == []
-    (root / SNIPPET).write_text("changed")
-    assert benchmark.stale(root) == [SNIPPET]
-    shutil.rmtree(root / "snippets")
-    assert len(benchmark.stale(root)) == 2
 
 
 def test_records_are_told_apart(repository, path, timed):

@@ -102,9 +102,7 @@ def test_steps_are_the_lines_that_do_something(watch: Watch) -> None:
     marks = [step.get("mark") for step in made["steps"]]
     assert marks.count("program") == marks.count("tile") == 2
 
-
-def test_masked_lanes_are_not_touched(watch: Watch) -> None:
-    made = told(watch)
+    # Masked lanes are not touched.
     read = [step["reads"] for step in made["steps"] if "reads" in step]
     assert read == [[["x", [0, 2]]], [["x", [2, 1]]], [["x", [3, 2]]], [["x", [5, 1]]]]
     assert made["totals"] == {"read": 24, "written": 24, "products": 0}
@@ -112,21 +110,16 @@ def test_masked_lanes_are_not_touched(watch: Watch) -> None:
 
 def test_state_is_what_a_line_changes_until_nobody_reads_it(watch: Watch) -> None:
     steps = told(watch)["steps"]
-    assert steps[0]["state"] == {"x": [1, 2]}
-    assert steps[1]["state"] == {"m_i": [2]}
-    assert steps[2]["state"] == {"l_i": [1.37]}
+    states = [step["state"] for step in steps[:3]]
+    assert states == [{"x": [1, 2]}, {"m_i": [2]}, {"l_i": [1.37]}]
     assert set(steps[2]["drop"]) == {"x", "m_i"}
     assert "-inf" in steps[5]["state"]["x"]
-
-
-def test_sentences_have_the_values(watch: Watch) -> None:
-    steps = told(watch)["steps"]
-    assert steps[0]["say"] == "Load 2 numbers of tile 1: 1, 2."
-    assert steps[5]["say"] == "Load 1 numbers of tile 2: 5, −∞."  # noqa: RUF001
-    assert steps[2]["say"] == "They add up to 1.37."
-
-
-def test_a_line_that_is_silent_shows_what_it_changes_with_the_next(watch):
+    assert [steps[n]["say"] for n in (0, 2, 5)] == [
+        "Load 2 numbers of tile 1: 1, 2.",
+        "They add up to 1.37.",
+        "Load 1 numbers of tile 2: 5, −∞.",  # noqa: RUF001
+    ]
+    # What a silent line changes is shown with the next.
     steps = told(watch, lines={**LINES, "m_i = tl.max": ""})["steps"]
     assert set(steps[1]["state"]) == {"m_i", "l_i"}
 
@@ -140,8 +133,7 @@ def test_the_row_that_changes_most_is_spoken_of() -> None:
         x = torch.tensor([[1.0, 2.0], [1.0, 7.0]])
         tiles.softmax(x, block_rows=2, block_cols=1)
     story = Story(described(rows="offs_r", follow="m_i"), kernel, watch, {})
-    rows = story.rows(watch.lines)
-    assert rows[-1] == 1
+    assert story.rows(watch.lines)[-1] == 1
 
 
 @pytest.mark.parametrize(
@@ -231,14 +223,6 @@ def test_a_stage_is_as_high_as_it_must_be():
     assert all(one < other for one, other in zip(low, more, strict=True))
 
 
-def test_lines_are_kept_for_the_longest_sentence():
-    steps = [{"line": 1, "say": "a" * n} for n in (300, 100)]
-    run = RUN | {"steps": steps}
-    assert replays.said(run) > 300 + len("row 0")
-    assert replays.sizes({"runs": [run]})["lines"] == "3"
-    assert replays.sizes({"runs": [RUN]})["lines"] == "1"
-
-
 @pytest.mark.parametrize(
     ("fence", "reason"),
     [
@@ -263,9 +247,8 @@ def test_the_check_of_replays(replayed):
     (replayed.root / DESCRIBED).unlink()
     undescribed = "a replay that nothing in tests/replays describes [FAULT]"
     assert f"{RECORD}:1: {undescribed}" in reasons(replayed)
-
-
-def test_the_check_wants_a_record(replayed):
+    replayed.edit(PAGE, f"{FENCE}\n\n", "")
     (replayed.root / RECORD).unlink()
+    replayed.write({DESCRIBED: "REPLAY = None\n"})
     reason = "its replay is not recorded: run `pytest tests/replays`"
     assert reasons(replayed) == [f"{DESCRIBED}:1: {reason} [FAULT]"]

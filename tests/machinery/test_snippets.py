@@ -43,42 +43,44 @@ if __name__ == "__main__":
 '''
 
 
-def parse(text: str) -> snippets.Snippet:
-    return snippets.parse("part/name.py", text.encode(), Path("snippets/part/name.py"))
+def parse(text: str | bytes) -> snippets.Snippet:
+    data = text if isinstance(text, bytes) else text.encode()
+    return snippets.parse("part/name.py", data, Path("snippets/part/name.py"))
 
 
 def section(body: str) -> str:
     return f"# --8<-- [start:a]\n{body}\n# --8<-- [end:a]\n"
 
 
+KERNEL = """def kernel(x):
+    y = max(
+        x,
+        1,
+    )
+    for _ in range(3):
+        y += 1
+
+    return y
+"""
+SAID = "print(kernel(math.pi))\n"
+DEMO = f'if __name__ == "__main__":\n    {SAID}'
+# The text of each section; an inner one is dedented, and part of the outer.
+SECTIONS = {
+    "": f'"""A file."""\n\nimport math\n\n\n{KERNEL}\n\n{DEMO}',
+    "kernel": KERNEL,
+    "demo": DEMO,
+    "inner": SAID,
+}
+
+
 def test_a_section_is_its_lines_without_markers():
-    kernel = parse(FILE).section("kernel")
-    assert kernel.text == (
-        "def kernel(x):\n    y = max(\n        x,\n        1,\n    )\n"
-        "    for _ in range(3):\n        y += 1\n\n    return y\n"
-    )
-    assert list(parse(FILE).sections) == ["kernel", "demo", "inner"]
-
-
-def test_a_nested_section_is_dedented_and_part_of_the_outer():
-    assert parse(FILE).section("inner").text == "print(kernel(math.pi))\n"
-    assert parse(FILE).section("demo").text == (
-        'if __name__ == "__main__":\n    print(kernel(math.pi))\n'
-    )
-
-
-def test_the_whole_file_keeps_its_blank_lines_where_markers_were():
-    whole = parse(FILE).section("").text
-    assert "--8<--" not in whole
-    assert "return y\n\n\nif __name__" in whole
-    assert "import math\n\n\ndef kernel" in whole
-    assert compile(whole, "whole", "exec")
-
-
-def test_a_marked_line_is_the_whole_statement_or_the_header_of_a_compound_one():
-    kernel = parse(FILE).section("kernel")
-    assert kernel.marks == {"grow": range(1, 5), "loop": range(5, 6)}
-    assert kernel.text.split("\n")[1] == "    y = max("
+    found = parse(FILE)
+    assert {name: found.section(name).text for name in SECTIONS} == SECTIONS
+    assert [*found.sections] == [*SECTIONS][1:]
+    # A marked line is a whole statement, or the header of a compound one.
+    marks = {"grow": range(1, 5), "loop": range(5, 6)}
+    assert found.section("kernel").marks == marks
+    assert found.sha256 == hashlib.sha256(FILE.encode()).hexdigest()
 
 
 def test_a_mark_passes_comments_and_may_lie_inside_a_statement():
@@ -92,10 +94,6 @@ def test_a_mark_passes_comments_and_may_lie_inside_a_statement():
     assert shown.marks == marks
     lines = shown.text.split("\n")
     assert (lines[2], lines[4], lines[9]) == ("y = max(", "    2,", "):")
-
-
-def test_the_hash_is_of_the_bytes():
-    assert parse(FILE).sha256 == hashlib.sha256(FILE.encode()).hexdigest()
 
 
 def test_other_scripts_and_separators_survive():
@@ -156,27 +154,20 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "line", "reason"), FAULTS)
+BYTES = [
+    (b"x = 1\ny = '\xff'\n", 2, "the file is not UTF-8"),
+    (b"\xef\xbb\xbfx = 1\n", 1, "byte order mark"),
+    (b"x = 1\ny = 2\r\n", 2, "a Windows line end"),
+    (b"x = 1\0\n", 1, "null bytes"),
+]
+
+
+@pytest.mark.parametrize(("text", "line", "reason"), FAULTS + BYTES)
 def test_faults(text, line, reason):
     with pytest.raises(SnippetError) as caught:
         parse(text)
     assert str(caught.value).startswith(f"snippets/part/name.py:{line}: ")
     assert reason in caught.value.reason
-
-
-@pytest.mark.parametrize(
-    ("data", "line", "reason"),
-    [
-        (b"x = 1\ny = '\xff'\n", 2, "the file is not UTF-8"),
-        (b"\xef\xbb\xbfx = 1\n", 1, "byte order mark"),
-        (b"x = 1\ny = 2\r\n", 2, "a Windows line end"),
-        (b"x = 1\0\n", 1, "null bytes"),
-    ],
-)
-def test_faulty_bytes(data, line, reason):
-    with pytest.raises(SnippetError, match=reason) as caught:
-        snippets.parse("name.py", data)
-    assert caught.value.line == line
 
 
 def test_resolve_and_its_errors(tmp_path):
@@ -195,18 +186,15 @@ def test_resolve_and_its_errors(tmp_path):
             snippets.load(tmp_path, name)
 
 
-@pytest.mark.parametrize(
-    ("text", "arguments"),
-    [
-        ("import torch\n", ["snippets/part/one.py"]),
-        ("# as snippets do\nimport snippetsuite\n", ["snippets/part/one.py"]),
-        ("from snippets.part.two import x\n", ["-m", "snippets.part.one"]),
-        ("import torch\nimport snippets.part.two\n", ["-m", "snippets.part.one"]),
-    ],
-)
-def test_a_snippet_that_imports_others_runs_as_a_module(tmp_path, text, arguments):
-    Repository(tmp_path).write({"snippets/part/one.py": text})
-    assert snippets.arguments(tmp_path, "part/one.py") == arguments
+def test_a_snippet_that_imports_others_runs_as_a_module(tmp_path):
+    alone, module = ["snippets/part/one.py"], ["-m", "snippets.part.one"]
+    for text, arguments in (
+        ("# as snippets do\nimport snippetsuite\n", alone),
+        ("from snippets.part.two import x\n", module),
+        ("import torch\nimport snippets.part.two\n", module),
+    ):
+        Repository(tmp_path).write({"snippets/part/one.py": text})
+        assert snippets.arguments(tmp_path, "part/one.py") == arguments
 
 
 def test_wrong_on_purpose_is_in_the_name_of_the_file_and_in_its_words():
@@ -245,21 +233,14 @@ def difference(old: str, new: str) -> str:
     return "@@\n".join(shown)
 
 
-def test_a_difference_has_signs_and_gaps_only():
-    old = "".join(f"line {n}\n" for n in range(30))
-    new = old.replace("line 5\n", "line five\n").replace("line 25\n", "")
-    assert difference(old, new) == (
-        " line 2\n line 3\n line 4\n-line 5\n+line five\n line 6\n line 7\n line 8\n"
-        "@@\n line 22\n line 23\n line 24\n-line 25\n line 26\n line 27\n line 28\n"
-    )
-    assert difference(old, old) == ""
+def test_a_difference_has_signs_and_gaps_only_and_is_blind_to_indentation():
+    old = "".join(f"{n}\n" for n in range(30))
+    new = old.replace("\n5\n", "\nfive\n").replace("\n25\n", "\n")
+    shown = "2 3 4 -5 +five 6 7 8 @@ 22 23 24 -25 26 27 28"
+    assert difference(old, new).split() == shown.split()
     assert difference("\n\na\nb\n\n", "\n\na\nc\n\n") == " a\n-b\n+c\n"
-
-
-def test_a_difference_is_blind_to_indentation():
     old, new = "for x in y:\n    a\n    b\n", "a\nc\n"
     assert difference(old, new) == "-for x in y:\n a\n-    b\n+c\n"
-    assert difference("    a\n", "a\n") == ""
 
 
 LINES = st.lists(st.text("abc \u2028", max_size=2), max_size=30)

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from tests.machinery.repository import KATEX
-from verified_docs.pages.math import Tex, TexError, height
+from verified_docs.pages.math import Tex, TexError
 
 MACROS = {r"\m": r"\htmlClass{t-m}{m}", r"\l": r"\htmlClass{t-l}{\ell}"}
 
@@ -22,18 +22,6 @@ def test_a_formula_is_html_and_mathml(tex):
     assert re.search(r'class="[^"]*\bt-m\b', shown)
     assert re.search(r'class="[^"]*\bt-l\b', shown)
     assert 'display="block"' in tex.render("x", display=True)
-
-
-@pytest.mark.parametrize(
-    ("formula", "expected"),
-    [
-        ("x", 1.2),  # a line
-        (r"\frac{a}{b}", 1.1076 + 0.686),
-        (r"x = \frac{a}{b}, \quad \sum_{i}^{n} x_i", 1.6514 + 1.2777),
-    ],
-)
-def test_the_height_of_a_formula(tex, formula, expected):
-    assert height(tex.render(formula, display=True)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

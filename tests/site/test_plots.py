@@ -57,20 +57,6 @@ def test_a_column_shows_its_values_to_pointer_and_keyboard(plot: Locator) -> Non
     assert page.evaluate(SHIFTS, start) == 0
 
 
-def test_the_values_are_those_of_the_table(plot: Locator) -> None:
-    plot.locator("summary").click()
-    rows = {
-        row.locator("th").inner_text().rpartition("/")[2].removesuffix(".py"): [
-            cell.inner_text() for cell in row.locator("td").all()
-        ]
-        for row in plot.locator("tbody tr").all()
-    }
-    for n, column in enumerate(plot.locator("svg:visible .plot-column").all()):
-        _, _, said = (column.get_attribute("aria-label") or "").partition(": ")
-        pairs = {f"{name} {cells[n]}" for name, cells in rows.items()}
-        assert set(said.split(", ")) == pairs
-
-
 def test_a_finger_shows_the_values_of_a_column(phone: Page, address: str) -> None:
     go(phone, address + PAGE)
     plot = phone.locator("figure.plot").first

@@ -4,11 +4,7 @@ Its picture comes first, its kernel soon, and it has not too many words. On a ph
 nothing is cut without a cue. The texts of pictures can be read.
 """
 
-from dataclasses import dataclass, field
 from itertools import combinations
-from typing import Any
-
-import pytest
 
 from tests.site.visit import DESKTOP, Visit
 
@@ -80,84 +76,35 @@ TEXTS = """pictures => [...document.querySelectorAll(pictures)].map(
     }))"""
 
 
-@dataclass
-class Measured:
-    """What a page is like.
-
-    Attributes:
-        order: where its first picture and kernel are, its words, and how high its
-            replay is and where it ends, in a wide window with all folded.
-        width: of all that a phone shows.
-        bare: what scrolls sideways without a shade, on a phone.
-        tall: headers of code that have more than one line.
-        texts: of each width, what is read in each picture.
-    """
-
-    order: dict[str, Any] = field(default_factory=dict)
-    width: int = 0
-    bare: list[str] = field(default_factory=list)
-    tall: list[str] = field(default_factory=list)
-    texts: dict[int, list[list[dict[str, Any]]]] = field(default_factory=dict)
-
-
-@pytest.fixture(scope="module")
-def measured(visit: Visit) -> Measured:
-    page = visit.page
-    found = Measured()
-    # Between the widest and the narrowest, only pictures are looked at.
-    for width in WIDTHS if page.locator(PICTURES).count() else WIDTHS[::2]:
-        page.set_viewport_size(DESKTOP | {"width": width})
-        found.order = found.order or page.evaluate(ORDER)
-        found.texts[width] = page.evaluate(TEXTS, PICTURES)
-        found.tall += page.evaluate(TALL)
-    found.width = page.evaluate("document.documentElement.scrollWidth")
-    found.bare = page.evaluate(BARE, BOXES)
-    return found
-
-
-def test_picture_kernel_and_words(visit: Visit, measured: Measured) -> None:
-    if not visit.path.startswith(PARTS):
-        pytest.skip("no page of the course")
-    order = measured.order
-    assert order["picture"] is not None
-    assert order["picture"] <= PICTURE
-    assert order["kernel"] is None or order["kernel"] <= KERNEL
-    assert order["words"] <= WORDS
-    # A replay is in sight as a whole.
-    high, end = order["replay"]
-    assert high <= REPLAY
-    assert end <= PICTURE
-
-
-def test_the_page_fits_and_what_scrolls_has_a_shade(measured: Measured) -> None:
-    assert measured.width <= min(WIDTHS)
-    assert measured.bare == []
-
-
-def test_a_header_has_one_line(measured: Measured) -> None:
-    assert measured.tall == []
-
-
-def test_texts_of_pictures_are_large_enough_and_apart(measured: Measured) -> None:
-    if not any(measured.texts.values()):
-        pytest.skip("no plot")
-    small, cut, over = [], [], []
-    for width, pictures in measured.texts.items():
-        for picture in pictures:
-            small += [(width, each) for each in picture if each["size"] < SMALLEST]
-            cut += [(width, each) for each in picture if not each["inside"]]
-            over += [
-                (width, one["text"], other["text"])
-                for one, other in combinations(picture, 2)
-                if overlap(one, other)
-            ]
-    assert small == []
-    assert cut == []
-    assert over == []
-
-
 def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
     """Whether two texts do; boxes may by a few pixels, which no letter reaches."""
     left, top = (max(one[side], other[side]) for side in ("left", "top"))
     right, bottom = (min(one[side], other[side]) for side in ("right", "bottom"))
     return right - left > 1 and bottom - top > 5
+
+
+def test_a_page_in_three_widths(visit: Visit) -> None:
+    page, order = visit.page, {}
+    tall, small, cut, over = faults = [], [], [], []
+    # Between the widest and the narrowest, only pictures are looked at.
+    for width in WIDTHS if page.locator(PICTURES).count() else WIDTHS[::2]:
+        page.set_viewport_size(DESKTOP | {"width": width})
+        order = order or page.evaluate(ORDER)
+        tall += page.evaluate(TALL)
+        for texts in page.evaluate(TEXTS, PICTURES):
+            small += [(width, each) for each in texts if each["size"] < SMALLEST]
+            cut += [(width, each) for each in texts if not each["inside"]]
+            pairs = combinations(texts, 2)
+            over += [(width, *both) for both in pairs if overlap(*both)]
+    assert page.evaluate("document.documentElement.scrollWidth") <= min(WIDTHS)
+    assert page.evaluate(BARE, BOXES) == []
+    assert faults == ([], [], [], [])
+    if visit.path.startswith(PARTS):
+        assert order["picture"] is not None
+        assert order["picture"] <= PICTURE
+        assert order["kernel"] is None or order["kernel"] <= KERNEL
+        assert order["words"] <= WORDS
+        # A replay is in sight as a whole.
+        high, end = order["replay"]
+        assert high <= REPLAY
+        assert end <= PICTURE

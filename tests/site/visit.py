@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -38,8 +39,6 @@ class Visit:
         messages: what the console said, and errors that no script caught; what the
             Content-Security-Policy refused is among them.
         requests: everything that was asked for.
-        weight: bytes over the wire until the network was idle, those of replays left
-            out.
     """
 
     def __init__(self, page: Page, address: str, path: str) -> None:
@@ -61,12 +60,19 @@ class Visit:
         page.evaluate("document.fonts.ready.then(() => null)")
         # Not as an element of the page, which the policy would refuse.
         page.evaluate(AXE)
-        page.wait_for_load_state("networkidle")
-        fetched = [r.sizes() for r in list(self.requests) if counts(r.url)]
-        parts = "responseBodySize", "responseHeadersSize"
-        self.weight = sum(size[part] for size in fetched for part in parts)
         unfold = "document.querySelectorAll('details').forEach(d => { d.open = true })"
         page.evaluate(unfold)
+
+    @cached_property
+    def weight(self) -> int:
+        """Bytes over the wire until the network was idle, those of replays left out.
+
+        Half a second without a request: other tests have mostly passed it already.
+        """
+        self.page.wait_for_load_state("networkidle")
+        fetched = [r.sizes() for r in list(self.requests) if counts(r.url)]
+        parts = "responseBodySize", "responseHeadersSize"
+        return sum(size[part] for size in fetched for part in parts)
 
     def close(self) -> None:
         """Leave the tab as if nobody had been there."""

@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import traceback
 from functools import cache
 from pathlib import Path
 
@@ -62,14 +63,26 @@ def _become(arguments: list[str], out: str, err: str, seconds: int) -> None:
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
     sys.modules["torch"].seed()  # Each new process draws its own.
     *option, name = arguments
-    if option == ["-m"]:
-        sys.path[0] = str(Path.cwd())
-        runpy.run_module(name, run_name="__main__", alter_sys=True)
-    else:
-        script = Path(name).resolve()
-        sys.argv, sys.path[0] = [name], str(script.parent)
-        runpy.run_path(str(script), run_name="__main__")
-    sys.exit()
+    status = 0
+    try:
+        if option == ["-m"]:
+            sys.path[0] = str(Path.cwd())
+            runpy.run_module(name, run_name="__main__", alter_sys=True)
+        else:
+            script = Path(name).resolve()
+            sys.argv, sys.path[0] = [name], str(script.parent)
+            runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as end:
+        if isinstance(end.code, str):
+            print(end.code, file=sys.stderr)
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # To take apart what was imported would need a second of the processor.
+    os._exit(status)
 
 
 if __name__ == "__main__":
