@@ -109,8 +109,6 @@ class Server:
 
 def serve(root: Path, folder: Path, seconds: int, runs: Connection) -> None:
     """Take a `Run`, give a `Verdict`, until the connection is closed."""
-    # A compiled graph in PyTorch's cache may be that of an operator with another bug.
-    os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
     import torch
 
     from verified_docs.evidence import machine
