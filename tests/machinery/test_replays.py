@@ -19,7 +19,7 @@ if not triton.knobs.runtime.interpret:
 
 from snippets.softmax.wrong_blocks import softmax
 from tests.replays import Replay, Run, Show
-from tests.replays.sentences import StoryError, typeset
+from tests.replays.sentences import StoryError, Value, typeset
 from tests.replays.story import Story, ranges
 from tests.replays.watch import Watch
 
@@ -155,6 +155,7 @@ def test_a_description_that_does_not_fit(watch, changes, reason):
 
 
 def test_ranges_and_signs() -> None:
+    assert f"{Value(torch.arange(4, 8).numpy()):6}" == "4 to 5"
     assert ranges(torch.tensor([4, 1, 2, 9, 2]).numpy()) == [1, 2, 4, 1, 9, 1]
     assert typeset("exp(x - m) of -1 and -∞, top-right") == (
         "exp(x − m) of −1 and −∞, top-right"  # noqa: RUF001

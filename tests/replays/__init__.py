@@ -92,15 +92,16 @@ class Replay:
         frames: the line, by its key, whose steps are the key frames, before the last.
         program: what a program is called, of any kernel or by kernel; {0}, {1} and {2}
             are its index, {launch} says how many launches, or calls of a function,
-            there were before.
+            there were before. "" where its number says enough.
         formulas: bytes "read" and "written", as a product and a sum of symbols.
         symbols: the values of the symbols, from the inputs.
         rows: the variable with the numbers of the rows of a tile, if it has rows.
         follow: the variable whose largest change picks the row that is spoken of, or
             two of them as "m_i to m_new".
-        functions: which functions are shown, where they are no kernels. Each call is a
-            program; a view of an input that they bind is loaded, and what they return
-            is the variable "return".
+        functions: which functions are shown, where they are no kernels. Each call takes
+            the place of a program; a view of an input that they bind is loaded, and
+            what they return is the variable "return".
+        unit: what a reader calls a program, where it is none.
         wrong: the output is wrong on purpose: it must not be what is expected.
         maps: matrices beside those in memory.
         beside: another snippet, whose replay is shown at the same step.
@@ -122,6 +123,7 @@ class Replay:
     rows: str = ""
     follow: str = ""
     functions: Sequence[str] = ()
+    unit: str = "program"
     wrong: bool = False
     maps: Sequence[Map] = ()
     beside: str = ""

@@ -52,6 +52,7 @@ def record(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Tensors]]:
         "snippet": name,
         "manifest": manifest(root, name),
         "versions": {"torch": torch.__version__, "triton": triton.__version__},
+        "unit": replay.unit,
         **({"sizes": dict(replay.sizes)} if replay.sizes else {}),
         **({"compare": {"snippet": replay.beside}} if replay.beside else {}),
         "runs": runs,

@@ -18,12 +18,19 @@ class StoryError(ValueError):
 
 
 class Value:
-    """A number or an array in a sentence; of an array with rows, the row at hand."""
+    """A number or an array in a sentence; of an array with rows, the row at hand.
+
+    {all.offs_m:{seq_q}} is its numbers below another one: the rows of a tile that
+    exist, as "4 to 5".
+    """
 
     def __init__(self, data: np.ndarray, row: int | None = None) -> None:
         self.data = data if row is None or not data.ndim else data[row]
 
     def __format__(self, form: str) -> str:
+        if form:
+            inside = self.data[self.data < int(form)]
+            return f"{inside.min()} to {inside.max()}"
         return ", ".join(spoken(each) for each in self.data.reshape(-1))
 
     def __float__(self) -> float:
@@ -38,16 +45,6 @@ class Value:
     def sum(self) -> "Value":
         """The sum."""
         return Value(self.data.sum())
-
-    @property
-    def end(self) -> "Value":
-        """The last."""
-        return Value(self.data.reshape(-1)[-1])
-
-    @property
-    def first(self) -> "Value":
-        """The first."""
-        return Value(self.data.reshape(-1)[0])
 
 
 class Names:

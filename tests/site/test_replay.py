@@ -74,6 +74,9 @@ CUT = """() => [...document.querySelectorAll(".replay-text > div")].filter(line 
 }).map(line => line.textContent)"""
 
 
+# A replay of a function, which has calls in place of programs.
+FUNCTION = "softmax/monoid/"
+
 # At every third step of a replay below the header: what is not in sight, or covered.
 HIDDEN = """() => {
     const replay = document.querySelector("verified-replay")
@@ -203,6 +206,16 @@ def test_controls_have_names_and_work(page: Page, record: dict[str, Any]) -> Non
     replay.locator("button[aria-label=Back]:enabled").wait_for()
     assert replay.locator(".replay-say").get_attribute("aria-live") == "off"
     replay.get_by_role("button", name="Pause").click()
+
+
+def test_what_is_no_program_is_not_called_so(used: Page, address: str) -> None:
+    opened(used, address + FUNCTION)
+    replay = used.locator("verified-replay")
+    expect(replay.locator(".replay-say .replay-program")).to_have_text("Merge 1 of 5.")
+    replay.get_by_role("button", name="merge").click()
+    replay.get_by_role("button", name="Forward").click()
+    expect(replay.locator(".replay-say .replay-program")).to_have_text("Merge 2 of 5.")
+    used.goto("about:blank")
 
 
 def test_no_line_is_cut_at_its_left(used: Page, address: str) -> None:

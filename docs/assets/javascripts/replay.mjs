@@ -75,7 +75,9 @@ class View {
     this.stage.show(frame(run, at), { secret, moving });
     const program = run.programs.findLastIndex(({ start }) => start <= at);
     const { label, kernel } = run.programs[program] ?? {};
-    const where = `${kernel ? `${kernel}, program` : "Program"} ${program + 1} of ${run.programs.length}: ${label}`;
+    const { unit } = this.trace;
+    const what = kernel ? `${kernel}, ${unit}` : unit[0].toUpperCase() + unit.slice(1);
+    const where = `${what} ${program + 1} of ${run.programs.length}${label && `: ${label}`}`;
     this.program.textContent = program < 0 ? "" : `${where}.`;
     const names = run.state.filter(({ name }) => name in (step.state ?? {})).map((it) => it.label);
     const formulas = at === steps.length - 1 ? Object.entries(run.formula ?? {}) : [];
@@ -156,13 +158,12 @@ class Replay extends HTMLElement {
   }
 
   #build() {
-    const { runs, compare } = this.view.trace;
+    const { runs, compare, unit } = this.view.trace;
     const name = this.getAttribute("snippet") ?? "";
     this.runs = choice("Input", runs.map((run) => [run.name, run.title]), (run) => this.#choose(run));
-    const units = ["line", "tile", "program"].map((unit) => [unit, unit]);
-    this.units = choice("Step by", units, (unit) => {
-      this.unit = unit;
-      this.units.press(unit);
+    this.units = choice("Step by", [["line", "line"], ["tile", "tile"], ["program", unit]], (by) => {
+      this.unit = by;
+      this.units.press(by);
     });
     this.guess = button("Guess first", "Guess first, then see each result", () => {
       this.guessing = !this.guessing;

@@ -73,7 +73,7 @@ REPLAY = Replay(
     lines={
         "load_q": (
             "This launch has one block of keys. Program {program} loads its queries, "
-            "{all.offs_m.first} to {all.offs_m.end}: {bytes} bytes."
+            "{all.offs_m:{seq_q}}: {bytes} bytes."
         ),
         "load_state": "Load the output so far of these rows: {bytes} bytes.",
         "m_i = tl.load": "Load their maxima so far: {bytes} bytes.",
@@ -83,7 +83,10 @@ REPLAY = Replay(
         "s = tl.dot": tiles.LOOP["s = tl.dot"],
         "s = tl.where": "",
         "tile_max": "The largest score of row {row} in this tile is {m_ij}.",
-        "weights": "Each score becomes a weight exp(s - m), with the tile's maximum.",
+        "weights": (
+            "Each score s becomes a weight exp(s - tile m), and row {row} has "
+            "tile m = {m_ij}."
+        ),
         "tile_sum": "The weights of row {row} add up to {l_ij}.",
         "max": new_maximum,
         "alpha": "For row {row}, what was before shrinks by a factor of {alpha}.",

@@ -48,7 +48,7 @@ def new_maximum(at: Moment) -> str:
 
 def factor(at: Moment) -> str:
     """Of the one pass."""
-    text = "The weight of this key is exp(s - m) = {p}. "
+    text = "The weight of this key is exp(s - new m) = {p}. "
     if float(at["m_i"]) == -INF:
         return text + "Nothing came before: alpha = {alpha}."
     if at.rises("m_i", "m_new"):
@@ -122,7 +122,8 @@ REPLAY = Replay(
         "two_pass: return o": "The output is complete after two passes.",
     },
     frames="each s = torch.dot",
-    program="the query",
+    program="",
+    unit="query",
     formulas={},
     symbols=lambda q, k, v: {"N": len(k), "d": len(q), "b": q.element_size()},
 )

@@ -152,8 +152,8 @@ def shrink(at: Moment) -> str:
 
 START: Mapping[str, Sentence] = {
     "q = tl.load": (
-        "Program {program} loads its queries, {all.offs_m.first} to {all.offs_m.end}: "
-        "{bytes} bytes. They stay on the chip for all keys."
+        "Program {program} loads its queries, {all.offs_m:{seq_q}}: {bytes} bytes. "
+        "They stay on the chip for all keys."
     ),
     "m_i = tl.full": "",
     "l_i = tl.zeros": "",
@@ -163,9 +163,7 @@ START: Mapping[str, Sentence] = {
     ),
 }
 LOOP: Mapping[str, Sentence] = {
-    "k = tl.load": (
-        "Load a tile of K, keys {all.offs_n.first} to {all.offs_n.end}: {bytes} bytes."
-    ),
+    "k = tl.load": "Load a tile of K, keys {all.offs_n:{seq_k}}: {bytes} bytes.",
     "v = tl.load": "Load the same rows of V: {bytes} bytes.",
     "s = tl.dot": (
         "Queries times keys: one tile of scores, scaled by {scale}. It is used at once "
@@ -173,7 +171,8 @@ LOOP: Mapping[str, Sentence] = {
     ),
     "m_new = tl.maximum": new_maximum,
     "p = tl.exp": (
-        "Each score becomes a weight exp(s - m), which is 1 at most. Row {row} has {p}."
+        "Each score s becomes a weight exp(s - new m), 1 at most. Row {row} has "
+        "new m = {m_new} and the weights {p}."
     ),
     "alpha = tl.exp": factor,
     "l_i = l_i * alpha": rescale,

@@ -103,8 +103,8 @@ REPLAY = Replay(
         ),
         "delta: tl.store": "Store delta: {bytes} bytes.",
         "backward: k = k_desc": (
-            "Program {program} of the kernel owns the keys {all.offs_n.first} to "
-            "{all.offs_n.end}. Load their rows of K: {bytes} bytes."
+            "Program {program} of the kernel owns the keys {all.offs_n:{seq_k}}. "
+            "Load their rows of K: {bytes} bytes."
         ),
         "backward: v = v_desc": "Load the same rows of V: {bytes} bytes.",
         "backward: dk = tl.zeros": "",

@@ -146,9 +146,8 @@ REPLAY = Replay(
     rows="offs_m",
     lines={
         "dq: q = tl.load": (
-            "This program of the first kernel owns the queries {all.offs_m.first} to "
-            "{all.offs_m.end}: nobody else adds to their gradient. Load their rows of "
-            "Q: {bytes} bytes."
+            "This program of the first kernel owns the queries {all.offs_m:{seq_q}}: "
+            "nobody else adds to their gradient. Load their rows of Q: {bytes} bytes."
         ),
         "dq:  o = tl.load": "Load the same rows of the output: {bytes} bytes.",
         "dq: do = tl.load": "Load the same rows of dO: {bytes} bytes.",
@@ -165,8 +164,7 @@ REPLAY = Replay(
         ),
         "dq = tl.zeros": "",
         "dq: k = tl.load": (
-            "Walk over the keys. Load {all.offs_n.first} to {all.offs_n.end}: {bytes} "
-            "bytes."
+            "Walk over the keys. Load {all.offs_n:{seq_k}}: {bytes} bytes."
         ),
         "dq: v = tl.load": "Load the same rows of V: {bytes} bytes.",
         "s = tl.dot": by_kernel(
@@ -194,15 +192,14 @@ REPLAY = Replay(
             "once: {bytes} bytes."
         ),
         "dkdv: k = tl.load": (
-            "This program of the second kernel owns the keys {all.offs_n.first} to "
-            "{all.offs_n.end}. Load their rows of K: {bytes} bytes."
+            "This program of the second kernel owns the keys {all.offs_n:{seq_k}}. "
+            "Load their rows of K: {bytes} bytes."
         ),
         "dkdv: v = tl.load": "Load the same rows of V: {bytes} bytes.",
         "dk = tl.zeros": "",
         "dv = tl.zeros": "",
         "dkdv: q = tl.load": (
-            "Walk over the queries. Load {all.offs_m.first} to {all.offs_m.end}: "
-            "{bytes} bytes."
+            "Walk over the queries. Load {all.offs_m:{seq_q}}: {bytes} bytes."
         ),
         "dkdv: do = tl.load": "Load the same rows of dO: {bytes} bytes.",
         "dkdv: lse = tl.load": "Load their logsumexp: {bytes} bytes.",

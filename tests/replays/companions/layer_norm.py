@@ -65,8 +65,8 @@ REPLAY = Replay(
     rows="offs_r",
     lines={
         "load": (
-            "Load rows {all.offs_r.first} to {all.offs_r.end}: {count} numbers, "
-            "{bytes} bytes. The lane past the end of each row holds 0."
+            "Load rows {all.offs_r:{rows}}: {count} numbers, {bytes} bytes. The lane "
+            "past the end of each row holds 0."
         ),
         "first": "Load the first element of each row again: {first} in row {row}.",
         "shift": (

@@ -68,7 +68,8 @@ REPLAY = Replay(
         "rescale": moved,
     },
     frames="rescale",
-    program="merge",
+    program="",
+    unit="merge",
     formulas={},
     symbols=lambda x: {},
 )

@@ -1,5 +1,7 @@
 """A row in one block: what the lanes past its end must hold."""
 
+from collections.abc import Callable
+
 import torch
 
 from snippets.softmax.one_row import softmax
@@ -10,13 +12,13 @@ from tests.replays.softmax.rows import MEMORY, expected, symbols
 ROWS = [[0.4, 1.9, -0.7, 2.6, 1.1], [1.5, -1.2, 0.3, 0.9, -0.1]]
 
 
-def lanes(at: Moment) -> str:
-    """Whether the row fills its block."""
-    size, cols = at.array("x").size, int(at.array("cols"))
-    text = "Load row {row}: {count} numbers, {bytes} bytes."
-    if size == cols:
-        return text
-    return text + f" The {size - cols} lanes past its end hold -∞."
+def ends(text: str, tail: str) -> Callable[[Moment], str]:
+    """A sentence, and one more where lanes lie past the end of the row."""
+
+    def said(at: Moment) -> str:
+        return f"{text} {tail}" if at.array("x").size > at.array("cols") else text
+
+    return said
 
 
 REPLAY = Replay(
@@ -38,15 +40,22 @@ REPLAY = Replay(
         "row = tl.program_id": (
             "This is program {program}. It takes row {row}, and no other program does."
         ),
-        "x = tl.load": lanes,
-        "max": "The largest number of the row is {m_i}. -∞ is never the largest.",
-        "numerator": (
-            "Each number becomes exp(x - {m_i}), which is 1 at most. The lanes of -∞ "
-            "become 0."
+        "x = tl.load": ends(
+            "Load row {row}: {count} numbers, {bytes} bytes.",
+            "The lanes past its end hold -∞.",
         ),
-        "sum": "They add up to {l_i}. A lane of 0 adds nothing.",
+        "max": ends(
+            "The largest number of the row is {m_i}.", "-∞ is never the largest."
+        ),
+        "numerator": ends(
+            "Each number becomes exp(x - {m_i}), which is 1 at most.",
+            "The lanes of -∞ become 0.",
+        ),
+        "sum": ends("They add up to {l_i}.", "A lane of 0 adds nothing."),
         "output": "Divided by {l_i}, they are weights that add up to 1.",
-        "tl.store": "Store the {count} weights: {bytes} bytes. The rest is masked.",
+        "tl.store": ends(
+            "Store the {count} weights: {bytes} bytes.", "The rest is masked."
+        ),
     },
     frames="numerator",
     program="row {0}",

@@ -31,13 +31,22 @@ def new_maximum(at: Moment) -> str:
 def rescale(at: Moment) -> str:
     """What becomes of the sum so far."""
     if float(at["m_i"]) == -INF:
-        return "Nothing was summed before this tile, so there is nothing to shrink."
+        return "The sum so far is 0, so there is nothing to shrink."
     if at.rises("m_i", "m_new"):
         return (
             "The terms so far are exp(x - {m_i}). With {m_new} in place of {m_i} they "
             "shrink, all by one factor: {before.l_i} becomes {l_i}."
         )
     return "The maximum is what it was, so the factor is 1 and the sum stays {l_i}."
+
+
+def added(at: Moment) -> str:
+    """What the tile adds, and what the kernel subtracts for it."""
+    if float(at["m_new"]) == -INF:
+        return "Every number is -∞ and adds exp(-∞) = 0: the sum stays 0."
+    return (
+        "Each number x of the tile adds exp(x - {m_new}): {before.l_i} becomes {l_i}."
+    )
 
 
 def guard(at: Moment) -> str:
@@ -78,7 +87,7 @@ REPLAY = Replay(
         "max": new_maximum,
         "shift = tl.where": guard,
         "rescale": rescale,
-        "sum": "Each number of the tile adds exp(x - m): {before.l_i} becomes {l_i}.",
+        "sum": added,
         "m_i = m_new": "The new maximum is the old one of the next tile.",
         "pass2: x = tl.load": (
             "In the second pass tile {tile} is loaded again, {bytes} bytes: the chip "

@@ -1,5 +1,7 @@
 """Tiles of rows and columns: every number becomes a column of numbers."""
 
+from collections.abc import Callable
+
 import torch
 
 from snippets.softmax.tiles import softmax
@@ -26,10 +28,21 @@ def new_maximum(at: Moment) -> str:
 def rescale(at: Moment) -> str:
     """What becomes of the sums so far."""
     if float(at["m_i"]) == -INF:
-        return "Nothing was summed before this tile, so there is nothing to shrink."
+        return "All sums so far are 0, so there is nothing to shrink."
     if at.rises("m_i", "m_new"):
         return "The sum of row {row} shrinks with it, from {before.l_i} to {l_i}."
     return "No maximum has changed, so no sum does."
+
+
+def ends(text: str, tail: str) -> Callable[[Moment], str]:
+    """A sentence, and one more where the tile has rows past the end of the matrix."""
+
+    def said(at: Moment) -> str:
+        return (
+            f"{text} {tail}" if at.array("offs_r").max() >= at.array("rows") else text
+        )
+
+    return said
 
 
 REPLAY = Replay(
@@ -51,18 +64,24 @@ REPLAY = Replay(
     follow="m_i",
     lines={
         "m_i = tl.full": "",
-        "l_i = tl.full": (
-            "This program has the rows {all.offs_r.first} to {all.offs_r.end}. Each "
-            "starts with the maximum -∞ and the sum 0."
+        "l_i = tl.full": ends(
+            "This program has the rows {all.offs_r:{rows}}. Each starts with the "
+            "maximum -∞ and the sum 0.",
+            "Past the last row both stay so.",
         ),
         "pass1: x = tl.load": "Load tile {tile}: {count} numbers, {bytes} bytes.",
         "max": new_maximum,
         "rescale": rescale,
-        "sum": "Each row adds the exp(x - m) of its numbers: row {row} is at {l_i}.",
+        "sum": ends(
+            "Each number x of row {row} adds exp(x - {m_new}): {before.l_i} becomes "
+            "{l_i}. The other rows do so with their own new m.",
+            "Past the last row the kernel subtracts 0.",
+        ),
         "m_i = m_new": "The new maxima are the old ones of the next tile.",
         "pass2: x = tl.load": "Second pass: load tile {tile} again, {bytes} bytes.",
-        "output": (
-            "Each number becomes its weight, with the final m and l of its own row."
+        "output": ends(
+            "Each number becomes its weight, with the final m and l of its own row.",
+            "Past the last row NaN comes out, and is not stored.",
         ),
         "tl.store": "Store the {count} weights of the tile, {bytes} bytes.",
     },
