@@ -28,6 +28,12 @@ class cuda:
     device_count = staticmethod(lambda: 1)
     get_device_name = staticmethod(lambda device=0: "NVIDIA H200")
     get_device_capability = staticmethod(lambda: (9, 0))
+    is_initialized = is_available
+    reserved = 0
+    memory_reserved = staticmethod(lambda: cuda.reserved)
+
+    def empty_cache():
+        cuda.reserved = 0
 
     def graph(captured):
         raise RuntimeError("no memory is left")
@@ -69,7 +75,10 @@ def accurate(dtype, error, bound):
     "gpu/triton-3.6.0.dist-info/METADATA": "Name: triton\nVersion: 3.6.0\n",
 }
 SCRIPTS = {
-    "gpu/nvidia-smi": "echo '580.1, 700.00 W, 1980 MHz, [N/A]'",
+    "gpu/nvidia-smi": """case "$*" in
+*memory.total*) echo '30720 MiB';;
+*) echo '580.1, 700.00 W, 1980 MHz, [N/A]';;
+esac""",
     # It takes three options and their values, and has found an error in b.
     "gpu/compute-sanitizer": """shift 4
 [ "$PYTORCH_NO_CUDA_MEMORY_CACHING" = 1 ] || exit 1
@@ -317,6 +326,33 @@ def test_both_run_at_a_time(accurate):
     status, told = tree.gpu()
     assert status == 0, told
     assert next(iter(tree.record()["runs"].values()))["gpus"][1] == "A40"
+
+
+@pytest.mark.parametrize("reserved", [2**29, 2**31])
+def test_a_test_gives_back_what_it_took_of_the_gpu(tree, reserved):
+    tests = f"""
+import torch
+from snippets.part import a, b
+
+def test_takes(accurate):
+    accurate("float32", 0.0, 1.0)
+    torch.cuda.reserved = {reserved}
+
+def test_what_is_left():
+    assert torch.cuda.reserved == {reserved if reserved < 2**30 else 0}
+"""
+    tree.write(dict.fromkeys([TEST_A, TEST_B], tests))
+    status, told = tree.gpu()
+    assert status == 0, told
+
+
+@pytest.mark.parametrize(
+    ("MiB", "places"), [("15000", 1), ("30720", 3), ("999999", 12)]
+)
+def test_as_many_test_at_a_time_as_have_room(MiB, places, tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu.machine, "nvidia_smi", lambda fields: {"MiB": f"{MiB} MiB"})
+    facts = {"gpu": "H100", "gpus": ["H100"]}
+    assert gpu._places(facts, tmp_path).qsize() == places
 
 
 def test_gpus_and_versions_stand_side_by_side(recorded):

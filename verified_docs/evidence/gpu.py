@@ -27,7 +27,8 @@ from verified_docs.evidence import machine, manifest, records
 from verified_docs.evidence.records import Entry, Facts, State
 
 Places = SimpleQueue[dict[str, str]]  # of the environment of a process
-AT_ONCE = 12  # on each GPU: the tests of large tensors fit into 80 GB so
+AT_ONCE = 12  # on each GPU, if it has this much memory for each of them
+EACH = 10 * 2**10  # MiB
 SECONDS = 1800  # for one module
 SANITIZER = ["compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9"]
 # Without a cache each tensor has memory of its own, whose ends the sanitizer knows.
@@ -112,6 +113,8 @@ def _places(facts: Facts, folder: Path) -> Places:
     wait for each other by a file in the folder for temporary ones, so each GPU has its
     own.
     """
+    memory = machine.nvidia_smi({"MiB": "memory.total"}).get("MiB", "")
+    room = int(memory.split()[0]) // EACH if memory else AT_ONCE
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(
         str(index) for index in range(len(facts["gpus"]))
     )
@@ -120,7 +123,7 @@ def _places(facts: Facts, folder: Path) -> Places:
         if gpu == facts["gpu"]:
             own = folder / device
             own.mkdir()
-            for _ in range(AT_ONCE):
+            for _ in range(max(1, min(room, AT_ONCE))):
                 places.put({"CUDA_VISIBLE_DEVICES": device, "TMPDIR": str(own)})
     return places
 

@@ -28,6 +28,7 @@ from verified_docs.evidence import machine, manifest, prepared, records
 
 DEMO_SECONDS = 300
 CHOICES = ("keyword", "markexpr", "deselect", "lf", "stepwise")
+KEPT = 2**30  # bytes of a GPU that a process may keep from test to test
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -211,6 +212,12 @@ class Judge:
             if self.memcheck and (torch := sys.modules.get("torch")):
                 patch.setattr(torch.cuda, "graph", _no_graph)
             return (yield)
+
+    def pytest_runtest_logfinish(self) -> None:
+        """Give back what a test took of the GPU: other processes test beside it."""
+        cuda = getattr(sys.modules.get("torch"), "cuda", None)
+        if cuda and cuda.is_initialized() and cuda.memory_reserved() > KEPT:
+            cuda.empty_cache()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
