@@ -27,13 +27,30 @@ def from_word(word):
 
 
 # --8<-- [end:word]
+# --8<-- [start:ask]
+@triton.jit
+def ask(
+    dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, rows, mask,
+    CENTRED: tl.constexpr,
+):  # fmt: skip
+    """What a program needs of a row; zeros if there is no such row."""
+    there = (row >= 0) & (row < rows)
+    dy = tl.load(dy_ptrs + row * stride_dyr, mask & there, other=0.0)
+    x = tl.load(x_ptrs + row * stride_xr, mask & there, other=0.0)
+    # RMS norm has no means: none is read.
+    mean = tl.load(mean_ptr + row, there & CENTRED, other=0.0)
+    rstd = tl.load(rstd_ptr + row, there, other=0.0)
+    return dy, x, mean, rstd
+
+
+# --8<-- [end:ask]
 # --8<-- [start:kernel]
 @triton.jit
 def backward_kernel(
     dy_ptr, x_ptr, w_ptr, mean_ptr, rstd_ptr, dx_ptr, partial_ptr, word_ptr,
     stride_dyr, stride_dyc, stride_xr, stride_xc, rows: tl.int64, cols: tl.int64,
-    chunks, CENTRED: tl.constexpr, BLOCK_COLS: tl.constexpr,
-    BLOCK_CHUNKS: tl.constexpr,
+    chunks, CENTRED: tl.constexpr, FULL: tl.constexpr,
+    BLOCK_COLS: tl.constexpr, BLOCK_CHUNKS: tl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:team]
     # Chunks are handed out in the order in which programs start.
@@ -42,34 +59,52 @@ def backward_kernel(
     team, chunk = ticket // chunks, ticket % chunks
     teams = tl.num_programs(0) // chunks
     offs = chunk * BLOCK_COLS + tl.arange(0, BLOCK_COLS)
-    mask = offs < cols
+    # Where the chunks fill a row, FULL, no lane is past its end.
+    # --8<-- [line:full]
+    mask = (offs < cols) | FULL
     dy_ptrs, x_ptrs = dy_ptr + offs * stride_dyc, x_ptr + offs * stride_xc
     w = tl.load(w_ptr + offs, mask, other=0.0).to(tl.float32)
     dw, db = tl.zeros_like(w), tl.zeros_like(w)
     offs_k = tl.arange(0, BLOCK_CHUNKS)
     # --8<-- [end:team]
-    # Of the row before the first one there is nothing to finish.
-    g, x_hat, rstd = tl.zeros_like(w), tl.zeros_like(w), 0.0
+    # --8<-- [start:turn]
+    row = tl.cast(team, tl.int64)
+    dy, x, mean, rstd = ask(
+        dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, rows, mask,
+        CENTRED,
+    )  # fmt: skip
     # --8<-- [line:walk]
-    for each in range(team - teams, rows, teams):
+    for each in range(team, rows + teams, teams):
         row = tl.cast(each, tl.int64)
-        # --8<-- [start:ask]
-        # Both are asked for before either is waited for: words of this row, and the
-        # numbers of the next one.
-        mask_k = (offs_k < chunks) & (row >= 0)
-        words_ptrs = word_ptr + row * chunks + offs_k
+        # The team has published the sums of the row before in the turn before.
+        before = row - teams
+        words_ptrs = word_ptr + before * chunks + offs_k
+        mask_k = (offs_k < chunks) & (before >= 0)
         # --8<-- [line:look]
         words = tl.load(words_ptrs, mask_k, other=-1, volatile=True)
-        after = row + teams
-        inside = mask & (after < rows)
         # --8<-- [line:next]
-        dy = tl.load(dy_ptrs + after * stride_dyr, inside, other=0.0)
-        x = tl.load(x_ptrs + after * stride_xr, inside, other=0.0)
-        mean_after = 0.0
-        if CENTRED:
-            mean_after = tl.load(mean_ptr + after, after < rows, other=0.0)
-        rstd_after = tl.load(rstd_ptr + after, after < rows, other=0.0)
-        # --8<-- [end:ask]
+        dy_next, x_next, mean_next, rstd_next = ask(
+            dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row + teams,
+            rows, mask, CENTRED,
+        )  # fmt: skip
+        # --8<-- [line:again]
+        dy_before, x_before, mean_before, rstd_before = ask(
+            dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, before,
+            rows, mask, CENTRED,
+        )  # fmt: skip
+        # --8<-- [end:turn]
+        # --8<-- [start:publish]
+        g, x_hat = dy.to(tl.float32) * w, (x.to(tl.float32) - mean) * rstd
+        # --8<-- [line:sums]
+        word = to_word(*tl.split(tl.sum(tl.join(g, g * x_hat), axis=0)))
+        # The value is the message: nothing else has to arrive before it. It was 0.
+        # --8<-- [line:publish]
+        word_ptrs = word_ptr + row * chunks + chunk
+        tl.atomic_or(word_ptrs, word, row < rows, sem="relaxed")
+        # --8<-- [line:columns]
+        dw += dy.to(tl.float32) * x_hat
+        db += dy.to(tl.float32)
+        # --8<-- [end:publish]
         # --8<-- [start:meet]
         # --8<-- [line:wait]
         while tl.max((words == 0).to(tl.int32), axis=0) > 0:
@@ -78,24 +113,14 @@ def backward_kernel(
         words = tl.load(words_ptrs, words == 0, other=words, volatile=True)
         # --8<-- [line:means]
         mean_g, mean_gx = tl.split(tl.sum(tl.join(*from_word(words)), axis=0) / cols)
+        g = dy_before.to(tl.float32) * w
+        x_hat = (x_before.to(tl.float32) - mean_before) * rstd_before
         # --8<-- [line:dx]
-        dx = rstd * (g - (mean_g if CENTRED else 0.0) - x_hat * mean_gx)
-        dx_ptrs = dx_ptr + row * cols + offs
-        tl.store(dx_ptrs, dx, mask & (row >= 0), cache_modifier=".cs")
+        dx = rstd_before * (g - (mean_g if CENTRED else 0.0) - x_hat * mean_gx)
+        dx_ptrs = dx_ptr + before * cols + offs
+        tl.store(dx_ptrs, dx, mask & (before >= 0), cache_modifier=".cs")
         # --8<-- [end:meet]
-        # --8<-- [start:publish]
-        dy, rstd = dy.to(tl.float32), rstd_after
-        x_hat, g = (x.to(tl.float32) - mean_after) * rstd, dy * w
-        # Side by side, so that the warps of the program meet once for both sums.
-        word = to_word(*tl.split(tl.sum(tl.join(g, g * x_hat), axis=0)))
-        # The value is the message: nothing else has to arrive before it. It was 0.
-        # --8<-- [line:publish]
-        word_ptrs = word_ptr + after * chunks + chunk
-        tl.atomic_or(word_ptrs, word, after < rows, sem="relaxed")
-        # --8<-- [line:sums]
-        dw += dy * x_hat
-        db += dy
-        # --8<-- [end:publish]
+        dy, x, mean, rstd = dy_next, x_next, mean_next, rstd_next
     # --8<-- [start:partial]
     # One row of dw and one of db for this team: nobody else writes these columns.
     tl.store(partial_ptr + team * cols + offs, dw, mask)
@@ -135,7 +160,8 @@ def check(
 # --8<-- [start:launch]
 def layer_norm_backward(
     dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, mean: torch.Tensor | None,
-    rstd: torch.Tensor, *, programs: int | None = None, chunk_cols: int = 2048,
+    rstd: torch.Tensor, *,
+    programs: int | None = None, chunk_cols: int | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:  # fmt: skip
     """The gradients of y = (x - mean) * rstd * weight + bias.
 
@@ -146,10 +172,10 @@ def layer_norm_backward(
         mean, rstd: [rows], float32: of each row of x the mean and
             1 / sqrt(variance + eps), which the forward pass kept. If mean is None,
             these are the gradients of RMS norm, y = x * rstd * weight + bias.
-        programs: how many share the rows, at least 1; if None, four for each
-            multiprocessor. Another number rounds dw and db in another way.
-        chunk_cols: columns of a program, a power of two. Doubled until a row has no
-            more chunks than the GPU has multiprocessors.
+        programs: how many share the rows, at least 1; if None, as many as fit on the
+            GPU. Another number rounds dw and db in another way.
+        chunk_cols: columns of a program, a power of two; if None, 2 KiB of a row.
+            Doubled until a row has no more chunks than the GPU has multiprocessors.
 
     Returns:
         dx: [rows, cols], dtype of x, contiguous. dw, db: [cols], dtype of weight. All
@@ -172,12 +198,17 @@ def layer_norm_backward(
     if dx.numel() == 0:
         return dx, torch.zeros_like(weight), torch.zeros_like(weight)
     # --8<-- [start:tile]
+    size = x.element_size()
+    chunk_cols, maxnreg = chunk_cols or 2048 // size, 168 if size == 4 else 255
     if cols > chunk_cols or programs is None:
         gpu = torch.cuda.get_device_properties(x.device)
-        programs = programs or 4 * gpu.multi_processor_count
         # Programs that wait for each other must all fit on the GPU at a time.
         while triton.cdiv(cols, chunk_cols) > gpu.multi_processor_count:
             chunk_cols *= 2
+    num_warps = max(1, min(16, chunk_cols * size // 2048))
+    if programs is None:
+        # A multiprocessor has 65536 registers, and a warp 32 threads.
+        programs = gpu.multi_processor_count * (65536 // maxnreg // 32 // num_warps)
     chunks = triton.cdiv(cols, chunk_cols)
     teams = max(1, min(programs // chunks, rows))
     # --8<-- [end:tile]
@@ -188,9 +219,9 @@ def layer_norm_backward(
         backward_kernel[(teams * chunks,)](
             dy, x, weight.contiguous(), mean.contiguous(), rstd.contiguous(),
             dx, partial, words, *dy.stride(), *x.stride(), rows, cols, chunks,
-            CENTRED=centred, BLOCK_COLS=chunk_cols,
-            BLOCK_CHUNKS=triton.next_power_of_2(chunks),
-            num_warps=max(1, min(16, chunk_cols // 1024)),
+            CENTRED=centred, FULL=cols % chunk_cols == 0,
+            BLOCK_COLS=chunk_cols, BLOCK_CHUNKS=triton.next_power_of_2(chunks),
+            num_warps=num_warps, maxnreg=maxnreg,
         )  # fmt: skip
     return dx, *partial.sum(dim=1).to(weight.dtype)
 

@@ -13,7 +13,7 @@ def layer_norm_kernel(
     x_ptr, weight_ptr, bias_ptr, y_ptr, mean_ptr, rstd_ptr,
     stride_xr, stride_xc, stride_w, stride_b, rows, cols: tl.int64,
     EPS: tl.constexpr, COMPUTE: tl.constexpr,
-    BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr,
+    BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr, FULL: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64) * BLOCK_ROWS
     offs_r = (row + tl.arange(0, BLOCK_ROWS))[:, None]  # [BLOCK_ROWS, 1]
@@ -29,14 +29,17 @@ def layer_norm_kernel(
     seen = tl.zeros((), COMPUTE)
     for start in tl.range(0, cols, BLOCK_COLS, loop_unroll_factor=4):
         offs_c = start + offs
-        mask = (offs_r < rows) & (offs_c < cols)
+        # Where a row fills its tiles, FULL, no lane is past its end.
+        # --8<-- [line:full]
+        mask_c = (offs_c < cols) | FULL
+        mask = (offs_r < rows) & mask_c
         x_ptrs = x_ptr + offs_c * stride_xc
         # --8<-- [line:keep]
         x = tl.load(x_ptrs, mask, other=0.0, eviction_policy="evict_last").to(COMPUTE)
         seen += 1.0
         x -= first
         # --8<-- [line:delta]
-        delta = tl.where(mask, x - lane_mean, 0.0)
+        delta = tl.where(mask_c, x - lane_mean, 0.0)
         lane_mean += delta * (1.0 / seen)
         # --8<-- [line:m2]
         lane_m2 += delta * (x - lane_mean)
@@ -54,7 +57,7 @@ def layer_norm_kernel(
     # --8<-- [start:output]
     for start in tl.range(0, cols, BLOCK_COLS, loop_unroll_factor=4):
         offs_c = start + offs
-        mask_c = offs_c < cols
+        mask_c = (offs_c < cols) | FULL
         mask = (offs_r < rows) & mask_c
         x_ptrs = x_ptr + offs_c * stride_xc
         # --8<-- [line:again]
@@ -150,12 +153,16 @@ def layer_norm(
     if y.numel() == 0:
         return y, mean.fill_(float("nan")), rstd.fill_(float("nan"))
     block_rows, best, num_warps = tile(cols, x.element_size())
+    block_cols = block_cols or best
     with torch.cuda.device_of(x):
         layer_norm_kernel[(triton.cdiv(rows, block_rows),)](
             x, weight, bias, y, mean, rstd,
             *x.stride(), *weight.stride(), *bias.stride(), rows, cols,
             EPS=eps, COMPUTE=tl.float64 if double else tl.float32,
-            BLOCK_ROWS=block_rows, BLOCK_COLS=block_cols or best, num_warps=num_warps,
+            BLOCK_ROWS=block_rows, BLOCK_COLS=block_cols, FULL=cols % block_cols == 0,
+            num_warps=num_warps,
+            # In 64 registers there is room for the loads of four turns at once.
+            maxnreg=None if double else 64,
         )  # fmt: skip
     return y, mean, rstd
 

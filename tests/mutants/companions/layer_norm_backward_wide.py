@@ -20,13 +20,13 @@ MUTANTS = [
         "nobody waits for the others",
     ),
     Mutant(
-        "words_ptrs = word_ptr + row * chunks + offs_k",
+        "words_ptrs = word_ptr + before * chunks + offs_k",
         "words_ptrs = word_ptr + offs_k",
         "the words of the first row",
     ),
     Mutant(
-        "word_ptrs = word_ptr + after * chunks + chunk",
-        "word_ptrs = word_ptr + after * chunks",
+        "word_ptrs = word_ptr + row * chunks + chunk",
+        "word_ptrs = word_ptr + row * chunks",
         "all chunks publish in one place",
     ),
     Mutant("(offs_k < chunks) &", "(offs_k < 1) &", "only the first chunk"),
@@ -44,49 +44,77 @@ MUTANTS = [
     Mutant("(mean_g if", "(2 * mean_g if", "mean(g) subtracted twice"),
     Mutant("mean_g if CENTRED else 0.0", "mean_g", "mean(g) subtracted in RMS norm"),
     Mutant("mean_g if CENTRED else 0.0", "0.0", "no mean(g) in layer norm"),
-    Mutant("if CENTRED:", "if True:", "rstd subtracted as a mean in RMS norm"),
-    Mutant("dx = rstd * (", "dx = (", "dx without rstd"),
-    Mutant("dw += dy * x_hat", "dw = dy * x_hat", "only the last row in dw"),
+    Mutant("there & CENTRED", "there", "rstd subtracted as a mean in RMS norm"),
+    Mutant("dx = rstd_before * (", "dx = (", "dx without rstd"),
+    Mutant("dx = rstd_before * (", "dx = rstd * (", "dx with the next row's rstd"),
+    Mutant("dw += dy.to", "dw = dy.to", "only the last row in dw"),
     Mutant(
-        "dw += dy * x_hat",
-        "dw = (dw + dy * x_hat).to(tl.float16).to(tl.float32)",
+        "dw += dy.to(tl.float32) * x_hat",
+        "dw = (dw + dy.to(tl.float32) * x_hat).to(tl.float16).to(tl.float32)",
         "dw summed in float16",
     ),
-    Mutant("db += dy", "db = dy", "only the last row in db"),
-    Mutant("db += dy", "db += dy * w", "db with the weight in it"),
+    Mutant("db += dy.to", "db = dy.to", "only the last row in db"),
+    Mutant("db += dy.to(tl.float32)", "db += g", "db with the weight in it"),
     Mutant(
         "partial_ptr + team * cols", "partial_ptr + 0 * team", "one row for all teams"
     ),
     Mutant("(teams + team) * cols", "(1 + team) * cols", "db over the dw of a team"),
     Mutant("offs, dw, mask)", "offs, dw)", "dw: a tail"),
-    Mutant("dx, mask & (row >= 0)", "dx, row >= 0", "dx: a tail"),
-    Mutant("dx, mask & (row >= 0)", "dx, mask", "dx of a row before the first"),
+    Mutant("dx, mask & (before >= 0)", "dx, before >= 0", "dx: a tail"),
+    Mutant("dx, mask & (before >= 0)", "dx, mask", "dx of a row before the first"),
     Mutant("chunk * BLOCK_COLS + tl", "0 * chunk + tl", "every chunk is the first"),
-    Mutant("range(team - teams, rows,", "range(-teams, rows,", "all teams do all"),
-    Mutant(
-        "range(team - teams, rows,", "range(team, rows,", "the first row is left out"
-    ),
+    Mutant("range(team, rows + teams,", "range(0, rows + teams,", "all teams do all"),
+    Mutant("range(team, rows + teams,", "range(team, rows,", "no dx of the last rows"),
     Mutant("row = tl.cast(each, tl.int64)", "row = each", "rows in 32 bits"),
-    Mutant("after = row + teams", "after = row + 1", "rows of other teams"),
-    Mutant("inside = mask & (after < rows)", "inside = mask", "rows past the last"),
+    Mutant("row + teams,\n", "row + 1,\n", "rows of other teams"),
+    Mutant("before = row - teams", "before = row - 1", "dx of other teams"),
     Mutant(
-        "x_hat, g = (x.to(tl.float32) - mean_after) * rstd, dy * w",
-        "x_hat, g = (x.to(tl.float32) - mean_after) * rstd, dy",
+        "there = (row >= 0) & (row < rows)", "there = row >= 0", "rows past the last"
+    ),
+    Mutant(
+        "there = (row >= 0) & (row < rows)",
+        "there = row < rows",
+        "rows before the first are read",
+    ),
+    Mutant(
+        "g, x_hat = dy.to(tl.float32) * w,",
+        "g, x_hat = dy.to(tl.float32),",
+        "the means without the weight",
+    ),
+    Mutant(
+        "g = dy_before.to(tl.float32) * w",
+        "g = dy_before.to(tl.float32)",
         "the weight is forgotten in dx",
     ),
+    Mutant("(x.to(tl.float32) - mean) * rstd", "x.to(tl.float32) - mean", "no rstd"),
+    Mutant("row < rows, sem", "row < rows - 1, sem", "the last row is not published"),
+    Mutant("row < rows, sem", "row >= 0, sem", "rows past the last are published"),
     Mutant(
-        "dy, rstd = dy.to(tl.float32), rstd_after", "dy = dy.to(tl.float32)", "no rstd"
+        "dy, x, mean, rstd = dy_next, x_next, mean_next, rstd_next",
+        "dy, x, mean, rstd = dy_next, x_next, mean, rstd_next",
+        "the mean of the team's first row",
     ),
+    Mutant(
+        "FULL=cols % chunk_cols == 0", "FULL=cols % 2 == 0", "a tail taken for columns"
+    ),
+    Mutant("(offs < cols) | FULL", "offs < cols - FULL", "the last column is lost"),
     Mutant("dy_ptr + offs * stride_dyc", "dy_ptr + offs", "dy's column stride ignored"),
     Mutant("x_ptr + offs * stride_xc", "x_ptr + offs", "x's column stride ignored"),
     Mutant("*dy.stride(), *x.stride()", "*x.stride(), *dy.stride()", "strides swapped"),
     Mutant(
-        "x_ptrs + after * stride_xr",
-        "x_ptrs + after * stride_dyr",
+        "x_ptrs + row * stride_xr",
+        "x_ptrs + row * stride_dyr",
         "x read with dy's strides",
     ),
     Mutant(
-        "(x.to(tl.float32) - mean_after)", "x.to(tl.float32)", "the mean is forgotten"
+        "(x.to(tl.float32) - mean)",
+        "x.to(tl.float32)",
+        "the mean is forgotten in the means",
+    ),
+    Mutant(
+        "(x_before.to(tl.float32) - mean_before)",
+        "x_before.to(tl.float32)",
+        "the mean is forgotten in dx",
     ),
     Mutant(
         "chunk_cols *= 2",

@@ -26,7 +26,15 @@ MUTANTS = [
         2,
     ),
     Mutant("offs_c = start + offs", "offs_c = offs", "the first tile over and over", 2),
-    Mutant("tl.where(mask, x - lane_mean, 0.0)", "x - lane_mean", "a tail that counts"),
+    Mutant(
+        "tl.where(mask_c, x - lane_mean, 0.0)", "x - lane_mean", "a tail that counts"
+    ),
+    Mutant("FULL=cols % block_cols == 0", "FULL=True", "no tail is masked"),
+    Mutant(
+        "FULL=cols % block_cols == 0",
+        "FULL=cols >= block_cols",
+        "tails after the first tile are not masked",
+    ),
     Mutant("        seen += 1.0\n", "", "a count that stays", may_not_compile=True),
     Mutant("        x -= first\n", "", "no shift in the first pass"),
     Mutant("(x - first - mean)", "(x - mean)", "no shift in the second pass"),
