@@ -58,6 +58,13 @@ MUTANTS = [
     ),
     Mutant("lse, delta, dk, dv,", "lse, delta, dv, dk,", "dK and dV stored exchanged"),
     Mutant(
+        "block_m, block_n = block_m or block, block_n or block",
+        "runs = attention_backward.__dict__.setdefault('runs', [])\n"
+        "    runs.append(0)\n"
+        "    block_m = block_n = 16 << len(runs) % 2",
+        "other tiles in every other run: not the same bits",
+    ),
+    Mutant(
         ALL_KEYS,
         "range(0, seq_k // BLOCK_N * BLOCK_N, BLOCK_N)",
         "dQ: the last keys dropped",

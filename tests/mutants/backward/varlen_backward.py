@@ -111,6 +111,16 @@ SEQUENCE_MUTANTS = [
     ),
     *shared.named(shared.DELTA_MUTANTS, "delta of rows that do not exist: 0 * NaN"),
     Mutant(
+        "tile(dk_ptr, dk_strides, kv_at, offs_n, seq_k,",
+        "tile(dk_ptr, dk_strides, kv_at, offs_n, tl.where(seq_q > 0, seq_k, 0),",
+        "a sequence without queries: dK as it was",
+    ),
+    Mutant(
+        "tile(dv_ptr, dv_strides, kv_at, offs_n, seq_k,",
+        "tile(dv_ptr, dv_strides, kv_at, offs_n, tl.where(seq_q > 0, seq_k, 0),",
+        "a sequence without queries: dV as it was",
+    ),
+    Mutant(
         "at[0] * strides[0] + at[1] * strides[1]",
         "at[1] * strides[1]",
         "every sequence begins at the first row",
