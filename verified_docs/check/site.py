@@ -180,5 +180,5 @@ def build(root: Path, folder: Path, mark: str) -> MkDocsConfig:
 
 
 def read(path: Path) -> str:
-    """The text of a file of the built site."""
+    """The text of a file, as well as it can be read."""
     return path.read_text(encoding="utf-8", errors="replace")

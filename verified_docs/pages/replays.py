@@ -16,6 +16,7 @@ from py_mini_racer import MiniRacer
 
 from verified_docs import layout
 from verified_docs.pages.engine import started
+from verified_docs.pages.errors import PageError
 from verified_docs.pages.plots import parse
 from verified_docs.pages.site import Site
 
@@ -28,22 +29,18 @@ LETTERS = {"lines": (110, 3), "many": (46, 5)}
 Facts = dict[str, Any]
 
 
-class ReplayError(ValueError):
-    """A replay that cannot be shown, with the reason."""
-
-
 def render(site: Site, body: str) -> str:
-    """The element for the run that the YAML body names. Raises ValueError."""
+    """The element for the run that the YAML body names. Raises PageError."""
     options = parse(body, OPTIONS, "replay")
     name = options["replay"]
     path = site.evidence.root / layout.replay_record(name)
     if not path.is_file():
-        raise ReplayError(f"there is no replay of {name}")
+        raise PageError(f"there is no replay of {name}")
     record = json.loads(path.read_text("utf-8"))
     runs: dict[str, Facts] = {run["name"]: run for run in record["runs"]}
     if (chosen := options.get("run", next(iter(runs)))) not in runs:
         known = ", ".join(runs)
-        raise ReplayError(f"there is no run {chosen!r}; the runs are: {known}")
+        raise PageError(f"there is no run {chosen!r}; the runs are: {known}")
     run = runs[chosen]
     attributes = {
         "src": f"{site.base}{layout.replay_record(name)}",
