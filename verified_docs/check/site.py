@@ -89,11 +89,6 @@ class Page:
         """Every node of the page."""
         return [*self.root.walk()]
 
-    @functools.cached_property
-    def ids(self) -> set[str]:
-        """Every id of the page."""
-        return {node.attrs["id"] for node in self.nodes if "id" in node.attrs}
-
     def fault(
         self, reason: str, text: str = "", weight: Weight = Weight.FAULT
     ) -> Finding:
