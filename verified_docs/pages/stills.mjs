@@ -6,7 +6,7 @@ import { arranged, bounds, kernelOf, LINE, PAD, placed, READABLE, scenes } from 
 import { frame, indices, written } from "../../docs/assets/javascripts/replay/trace.mjs";
 
 const SIZE = { width: 400, height: 640, beside: 0 };
-const DIGIT = 6; // the width of one
+const DIGIT = 6; // the width of one. A tensor has as many in each frame.
 
 const escaped = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt()};`);
 const short = (length) => +length.toFixed(1);
@@ -21,7 +21,7 @@ const text = (kind, x, y, words, size = 13, anchor = "start") =>
 function item(it, box, values, touched = []) {
   const { x: left, y: top, side, across } = box;
   const scale = (value) => ((value - it.low) / (it.high - it.low || 1)) * across;
-  const fits = it.bars || values.every((value) => DIGIT * written(value, 2).length <= side);
+  const fits = it.bars || [it.low, it.high].every((end) => DIGIT * written(end, 2).length <= side);
   const digits = it.whole ? 0 : fits ? 2 : 1;
   const [shapes, numbers] = [[], []];
   for (const [index, value] of values.entries()) {
