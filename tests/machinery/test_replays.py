@@ -194,7 +194,7 @@ def test_a_page_has_the_element_and_the_key_frames(replayed):
 
 
 def test_a_frame_shows_what_is_where_after_its_step():
-    (x,) = RUN["tensors"]
+    (x,), (m_i,) = RUN["tensors"], RUN["state"]
     y = {**x, "name": "y", "writes": True, "values": [None, None]}
     steps = [
         {"mark": "program", "reads": [["x", [0, 2]]]},
@@ -203,15 +203,20 @@ def test_a_frame_shows_what_is_where_after_its_step():
         {"drop": ["m_i"]},
         {"mark": "program", "reads": [["x", [1, 1]]]},
     ]
-    run = RUN | {"tensors": [x, y], "steps": steps}
-    memory, now, held = zip(*(replays.stage(run, n) for n in range(5)), strict=True)
-    assert [each["y"] for each in memory] == [[None] * 2] * 2 + [[None, 7]] * 3
-    both, one = {"x": {0, 1}}, {"y": {1}}
-    assert now == (both, both, one, one, {"x": {1}})
-    first, second = {"m_i": [1]}, {"l_i": [2]}
-    assert held == ({}, first, first | second, second, {})
-    assert "On the chip: m: 1<" in replays.draw("first", run, 1)
-    assert "On the chip: <" in replays.draw("first", run, 4)
+    state = [m_i, {**m_i, "name": "l_i", "label": "l < 3"}]
+    programs = [{**RUN["programs"][0], "start": n} for n in (0, 4)]
+    run = RUN | {"tensors": [x, y], "state": state, "steps": steps}
+    run |= {"programs": programs, "frames": [*range(5)]}
+    frames = json.loads(replays.script("stills", run, "first"))
+    told = [re.search("On the chip: (.*?)</desc>", frame)[1] for frame in frames]
+    both = "m: 1; l &#60; 3: 2"
+    assert told == ["", "m: 1", both, both, ""]
+    assert [frame.count(">7</text>") for frame in frames] == [0, 0, 1, 1, 1]
+    marked = [re.findall('"accent".*? width="([^"]*)', frame) for frame in frames]
+    wide = float(marked[0][0])
+    assert [[float(each) for each in all_] for all_ in marked] == (
+        [[wide]] * 2 + [[wide / 2]] * 3
+    )
 
 
 def test_a_stage_is_as_high_as_it_must_be():

@@ -2,10 +2,9 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from verified_docs import layout
-from verified_docs.check.site import Finding, Site, Weight
+from verified_docs.check.site import Finding, Site, Weight, read
 from verified_docs.code.snippets import Snippet
 
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
@@ -101,8 +100,3 @@ def measured(site: Site) -> Iterator[Finding]:
         for name in verification.snippets.keys() - site.snippets.keys():
             reason = f"record of {name}, which is no snippet"
             yield Finding(site.relative(verification.path), 1, reason, Weight.RECORD)
-
-
-def read(path: Path) -> str:
-    """The text of a file of the repository."""
-    return path.read_text("utf-8", "replace")

@@ -2,7 +2,7 @@
 
 import posixpath
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -14,7 +14,10 @@ ABROAD = ("http", "https", "mailto")
 
 def check(site: Site) -> Iterator[Finding]:
     """Broken addresses, and ids that two elements of a page share."""
-    ids = {page.file: page.ids for page in site.pages}
+    ids = {
+        page.file: Counter(n.attrs["id"] for n in page.nodes if "id" in n.attrs)
+        for page in site.pages
+    }
     for page in site.pages:
         told = set()
         for node in page.nodes:
@@ -25,8 +28,7 @@ def check(site: Site) -> Iterator[Finding]:
                 if wrong := fault(site, page, url, ids):
                     reason = f"<{node.tag}> has {url[:60]!r}, which {wrong}"
                     yield page.fault(reason, url)
-        names = Counter(n.attrs["id"] for n in page.nodes if "id" in n.attrs)
-        for name, count in names.items():
+        for name, count in ids[page.file].items():
             if count > 1:
                 yield page.fault(f"{count} elements have the id {name!r}", name)
         told_of = [node for node in page.nodes if "data-line" in node.attrs]
@@ -40,7 +42,7 @@ def check(site: Site) -> Iterator[Finding]:
                 yield page.fault(f"no line of code is marked {line!r}", line)
 
 
-def fault(site: Site, page: Page, url: str, ids: dict[Path, set[str]]) -> str:
+def fault(site: Site, page: Page, url: str, ids: Mapping[Path, Collection[str]]) -> str:
     """What is wrong with an address, or ""."""
     parts = urlsplit(url.strip())
     if parts.scheme or parts.netloc:

@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 from verified_docs.check.dom import Node
-from verified_docs.check.site import Finding, Page, Site, short
+from verified_docs.check.site import Finding, Page, Site, Source, short
 
 GAP = "\N{OBJECT REPLACEMENT CHARACTER}"
 INLINE = re.compile(r"a|abbr|b|code|data|del|em|i|ins|kbd|span|strong|sub|sup|u|var")
@@ -151,6 +151,7 @@ def texts(site: Site, root: Node) -> Iterator[str]:
 
 def drawing(path: str, text: str) -> Iterator[Finding]:
     """Measurements, formulas and typewriter text in a diagram."""
+    source = Source(path, text)
     try:
         elements = list(ET.fromstring(text).iter())
     except ET.ParseError as error:
@@ -166,17 +167,12 @@ def drawing(path: str, text: str) -> Iterator[Finding]:
         ):
             told = short(" ".join([tag, *element.attrib, *classes]))
             reason = f"nothing that a diagram may hold: {told}"
-            yield Finding(path, line_of(text, f"<{tag}"), reason)
+            yield Finding(path, source.line_of(f"<{tag}"), reason)
         words = "".join(element.itertext()) if tag in WORDS else ""
         if match := MEASUREMENT.search(words):
-            yield Finding(path, line_of(text, words), typed(match[0]))
+            yield Finding(path, source.line_of(words), typed(match[0]))
         if match := UNRENDERED.search(words):
             reason = f"left unrendered: {short(match[0])}"
-            yield Finding(path, line_of(text, words), reason)
+            yield Finding(path, source.line_of(words), reason)
         if any(map(invisible, words)):
-            yield Finding(path, line_of(text, words), UNSEEN)
-
-
-def line_of(text: str, part: str) -> int:
-    """The line of a part of a text, else 1."""
-    return text.count("\n", 0, max(text.find(part), 0)) + 1
+            yield Finding(path, source.line_of(words), UNSEEN)

@@ -89,11 +89,6 @@ class Page:
         """Every node of the page."""
         return [*self.root.walk()]
 
-    @functools.cached_property
-    def ids(self) -> set[str]:
-        """Every id of the page."""
-        return {node.attrs["id"] for node in self.nodes if "id" in node.attrs}
-
     def fault(
         self, reason: str, text: str = "", weight: Weight = Weight.FAULT
     ) -> Finding:
@@ -180,5 +175,5 @@ def build(root: Path, folder: Path, mark: str) -> MkDocsConfig:
 
 
 def read(path: Path) -> str:
-    """The text of a file of the built site."""
+    """The text of a file, as well as it can be read."""
     return path.read_text(encoding="utf-8", errors="replace")

@@ -18,7 +18,6 @@ import re
 import textwrap
 import tokenize
 import unicodedata
-from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -92,7 +91,7 @@ def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
     if (ast.get_docstring(tree) or "").startswith(WRONG) != wrong:
         reason = f"the docstring of a file wrong_*, and of no other, starts: {WRONG}"
         raise Refused(1, reason)
-    nodes = list(_walk(tree))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     statements = _statements(nodes, lines)
     whole = _show("", (0, len(lines) + 1), lines, markers, statements)
     if not whole.text.strip():
@@ -261,27 +260,16 @@ def _spans(markers: list[Marker]) -> dict[str, tuple[int, int]]:
     return {name: (seen["start", name], seen["end", name]) for name in sections}
 
 
-def _walk(tree: ast.Module) -> Iterator[ast.AST]:
-    """As ast.walk, but into no expression: none of them holds a statement."""
-    ahead: deque[ast.AST] = deque([tree])
-    while ahead:
-        node = ahead.popleft()
-        yield node
-        below = ast.iter_child_nodes(node)
-        ahead.extend(each for each in below if not isinstance(each, ast.expr))
-
-
-def _statements(nodes: list[ast.AST], lines: list[str]) -> dict[int, int]:
+def _statements(nodes: list[ast.stmt], lines: list[str]) -> dict[int, int]:
     """The last line of the statement that starts at a line; a header's, if compound."""
     ends = {}
     for node in nodes:
-        if isinstance(node, ast.stmt):
-            start = _first(node)
-            body = getattr(node, "body", None)
-            end = body[0].lineno - 1 if body else node.end_lineno or start
-            while end > start and not _is_code(lines[end - 1]):
-                end -= 1
-            ends[start] = max(start, end)
+        start = _first(node)
+        body = getattr(node, "body", None)
+        end = body[0].lineno - 1 if body else node.end_lineno or start
+        while end > start and not _is_code(lines[end - 1]):
+            end -= 1
+        ends[start] = max(start, end)
     return ends
 
 

@@ -24,11 +24,8 @@ from verified_docs.pages import (
     replays,
     timeline,
 )
+from verified_docs.pages.errors import PageError
 from verified_docs.pages.site import Site
-
-
-class FenceError(ValueError):
-    """A fence that cannot be shown, with the reason."""
 
 
 def include(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -37,7 +34,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     if not match:
         wanted = 'the body is --8<-- "part/name.py:section"'
         given = repr(body.strip()[:60])
-        raise FenceError(f"code comes from snippets: {wanted}, not {given}")
+        raise PageError(f"code comes from snippets: {wanted}, not {given}")
     snippet, section = site.evidence.resolve(match[1])
     lines = highlight.section(snippet.whole, section, site.identifiers)
     for name, span in section.marks.items():
@@ -71,7 +68,7 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     sides = [site.evidence.resolve(options[key]) for key in ("from", "to")]
     old, new = (section.text for _, section in sides)
     if old == new:
-        raise FenceError(f"{options['from']} and {options['to']} do not differ")
+        raise PageError(f"{options['from']} and {options['to']} do not differ")
     before, after = (
         highlight.section(snippet.whole, section, site.identifiers)
         for snippet, section in sides
@@ -137,7 +134,7 @@ def to_run(site: Site, body: str, options: Mapping[str, str]) -> str:
     """Where to get the notebook that the body names: here, from GitHub into Colab."""
     name = f"{layout.NOTEBOOKS}/{body.strip()}"
     if not (site.evidence.root / name).is_file():
-        raise FenceError(f"there is no {name}")
+        raise PageError(f"there is no {name}")
     links = [
         f'<a class="md-button" download href="{site.base}{escape(name)}">'
         "Download the notebook</a>"
@@ -153,7 +150,7 @@ def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
     """The diagram in the file that the body names, relative to docs/assets."""
     name = body.strip()
     if not name.endswith(".svg") or ".." in PurePosixPath(name).parts:
-        raise FenceError(f"its body is a path below docs/assets, not {name[:60]!r}")
+        raise PageError(f"its body is a path below docs/assets, not {name[:60]!r}")
     path = site.evidence.root / "docs" / "assets" / name
     return diagrams.render(path, site.unique("diagram"))
 
@@ -251,16 +248,16 @@ WRITTEN |= {"plot", "heatmap", "timeline", "measurements"}
 
 
 def render(site: Site, language: str, body: str, options: Mapping[str, str]) -> str:
-    """The HTML of a fence. Raises FenceError, or what its kind raises."""
+    """The HTML of a fence. Raises PageError, or what its kind raises."""
     if language not in FENCES:
         what = f"a fence in {language!r}" if language else "a fence without a language"
-        raise FenceError(f"{what} is not published; the kinds are: {', '.join(FENCES)}")
+        raise PageError(f"{what} is not published; the kinds are: {', '.join(FENCES)}")
     function, wanted = FENCES[language]
     if sorted(options) != sorted(wanted):
         given = " ".join(f'{key}="..."' for key in wanted) or "no options"
-        raise FenceError(f"a {language} fence takes {given}, not {', '.join(options)}")
+        raise PageError(f"a {language} fence takes {given}, not {', '.join(options)}")
     if body.strip() and language not in WRITTEN:
-        raise FenceError(f"its body is computed; it holds {body.strip()[:60]!r}")
+        raise PageError(f"its body is computed; it holds {body.strip()[:60]!r}")
     return function(site, body, options)
 
 

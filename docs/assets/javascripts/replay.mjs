@@ -18,9 +18,9 @@ const indent = (line) => Math.max(0, line.search(/\S/));
 
 /** One trace as the reader sees it: the stage, the code around the line, the sentence. */
 class View {
-  constructor(trace, section) {
+  constructor(trace) {
     this.trace = trace;
-    this.lines = linesOf(trace.snippet, section);
+    this.lines = linesOf(trace.snippet);
     this.stage = new Stage();
     this.picture = make("div", { className: "replay-stage" }, this.stage.element);
     this.text = make("div", { className: "replay-text" });
@@ -126,7 +126,7 @@ class Replay extends HTMLElement {
     this.started = true;
     try {
       const trace = await this.#fetched(this.getAttribute("src"));
-      this.view = new View(trace, this.dataset.beside);
+      this.view = new View(trace);
     } catch {
       return; // The figure stays.
     }

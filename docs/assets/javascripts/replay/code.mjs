@@ -18,11 +18,10 @@ function ranges(code) {
   return found;
 }
 
-/** Line of the file: { range, block }, from the page's blocks of a file or section. */
-export function linesOf(snippet, section) {
+/** Line of the file: { range, block }, from the page's blocks of a file. */
+export function linesOf(snippet) {
   const lines = new Map();
-  const only = section ? `[data-section="${section}"]` : "";
-  for (const block of document.querySelectorAll(`figure[data-snippet="${snippet}"]${only}`)) {
+  for (const block of document.querySelectorAll(`figure[data-snippet="${snippet}"]`)) {
     const all = ranges(block.querySelector("pre code"));
     for (const [n, line] of block.dataset.lines.split(" ").map(Number).entries()) {
       lines.set(line, [...(lines.get(line) ?? []), { range: all[n], block }]);

@@ -159,3 +159,22 @@ export function arranged(scene, size) {
 /** The height that the runs need in a box of this size. */
 export const needed = (runs, size) =>
   Math.max(...runs.flatMap((run) => [...scenes(run).values()]).map((it) => arranged(it, size).height));
+
+/** The box of the cell with this index in a tensor that stands in `box`. */
+export function placed(it, { x, y, side, across }, index) {
+  const place = [Math.floor(index / it.stride), index % it.stride];
+  const [row, column] = it.turned ? place.toReversed() : place;
+  return { x: x + column * across, y: y + row * side, w: across, h: side };
+}
+
+/** The smallest box around cells, and the boxes that it falls into if it has holes. */
+export function bounds(it, box, all) {
+  if (!all.length) return null;
+  const boxes = all.map((index) => placed(it, box, index));
+  const x = Math.min(...boxes.map((each) => each.x));
+  const y = Math.min(...boxes.map((each) => each.y));
+  const w = Math.max(...boxes.map((each) => each.x + each.w)) - x;
+  const h = Math.max(...boxes.map((each) => each.y + each.h)) - y;
+  const whole = Math.abs(w * h - new Set(all).size * boxes[0].w * boxes[0].h) < 1;
+  return { x, y, w, h, parts: whole ? [{ x, y, w, h }] : boxes };
+}

@@ -1,20 +1,12 @@
 // The drawing of memory, above, and the chip, below.
 
 import { draw } from "../elements.mjs";
-import { indices } from "./trace.mjs";
-import { arranged, BUS, kernelOf, LETTER, NARROW, number, PAD, READABLE, scenes, SMALL } from "./scene.mjs";
+import { indices, written } from "./trace.mjs";
+import { arranged, bounds, BUS, kernelOf, LETTER, NARROW, number, PAD, placed, READABLE, scenes, SMALL } from "./scene.mjs";
 
 const LEVELS = { memory: "GPU memory", shared: "Shared memory", registers: "Registers" };
 const FLIGHT = { duration: 380, easing: "cubic-bezier(.3,0,.2,1)" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
-
-function written(value, digits) {
-  if (value === null || value === undefined) return "";
-  if (typeof value === "string") return { "-inf": "−∞", inf: "∞" }[value] ?? "NaN";
-  const large = Math.abs(value) >= 99.5 ? 2 : Math.abs(value) >= 9.95 ? 1 : 0;
-  const text = value.toFixed(Math.max(0, digits - large));
-  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
-}
 
 /** The drawing of memory and chip. */
 export class Stage {
@@ -86,7 +78,7 @@ export class Stage {
     }
     group.append(draw("title", {}, `${it.label}: ${it.about}`), label);
     const cells = Array.from({ length: it.rows * it.cols }, (_, index) => {
-      const at = this.#at(it, index);
+      const at = placed(it, this.boxes.get(it), index);
       const rect = draw("rect", {
         x: at.x + 0.5, y: at.y + 0.5, width: at.w - 1, height: at.h - 1, rx: 2, class: "cell",
         "fill-opacity": 0.06,
@@ -115,29 +107,9 @@ export class Stage {
     return group;
   }
 
-  /** The box of the cell with this index in the tensor. */
-  #at(it, index) {
-    const { x, y, side, across } = this.boxes.get(it);
-    const place = [Math.floor(index / it.stride), index % it.stride];
-    const [row, column] = it.turned ? place.toReversed() : place;
-    return { x: x + column * across, y: y + row * side, w: across, h: side };
-  }
-
-  /** The smallest box around cells, and the boxes that it falls into if it has holes. */
-  #bounds(it, all) {
-    if (!all.length) return null;
-    const boxes = all.map((index) => this.#at(it, index));
-    const x = Math.min(...boxes.map((box) => box.x));
-    const y = Math.min(...boxes.map((box) => box.y));
-    const w = Math.max(...boxes.map((box) => box.x + box.w)) - x;
-    const h = Math.max(...boxes.map((box) => box.y + box.h)) - y;
-    const whole = Math.abs(w * h - boxes.length * boxes[0].w * boxes[0].h) < 1;
-    return { x, y, w, h, parts: whole ? [{ x, y, w, h }] : boxes };
-  }
-
   #outline(it, all, kind) {
     const { outline } = this.parts.get(it);
-    const parts = this.#bounds(it, all)?.parts ?? [];
+    const parts = bounds(it, this.boxes.get(it), all)?.parts ?? [];
     const path = parts.map(({ x, y, w, h }) => `M${x} ${y}h${w}v${h}h${-w}z`);
     outline.setAttribute("d", path.join(""));
     outline.setAttribute("class", `outline ${kind}`);
@@ -206,7 +178,7 @@ export class Stage {
       if (cell.text) cell.text.textContent = text;
       cell.rect.setAttribute("class", kind);
       if (it.bars) {
-        const { x, y, w, h } = this.#at(it, index);
+        const { x, y, w, h } = placed(it, this.boxes.get(it), index);
         const scale = (each) => x + 1 + ((each - it.low) / (it.high - it.low || 1)) * (w - 2);
         const [from, to] = [scale(0), Number.isNaN(now) ? scale(0) : scale(now)];
         cell.bar.setAttribute("x", Math.min(from, to));
@@ -219,7 +191,7 @@ export class Stage {
       }
       if (cell.mark) {
         // A corner for each time that it was read.
-        const { x, y, w } = this.#at(it, index);
+        const { x, y, w } = placed(it, this.boxes.get(it), index);
         const c = Math.min(6, w / 3.5), far = w - 1;
         const corners = [
           `M${x + 1} ${y + 1}h${c}l${-c} ${c}z`, `M${x + far} ${y + 1}v${c}l${-c} ${-c}z`,
@@ -234,19 +206,19 @@ export class Stage {
   #fly(step, changed, uses) {
     const named = (items, name) => items.find((it) => it.name === name);
     const chip = (test) => this.scene.chip.find(test);
-    const whole = (it) => this.#bounds(it, [...Array(it.rows * it.cols).keys()]);
+    const whole = (it) => bounds(it, this.boxes.get(it), [...Array(it.rows * it.cols).keys()]);
     const flights = [
       ...(step.reads ?? []).map(([name, spans]) => {
         const from = named(this.scene.memory, name);
         const to = chip((it) => changed.has(it.name) && it.colour === from.colour)
           ?? chip((it) => changed.has(it.name));
-        return to && [from, this.#bounds(from, [...indices(spans)]), whole(to)];
+        return to && [from, bounds(from, this.boxes.get(from), [...indices(spans)]), whole(to)];
       }),
       ...(step.writes ?? []).map(([name, spans]) => {
         const to = named(this.scene.memory, name);
         const from = chip((it) => uses.has(it.name) && it.colour === to.colour)
           ?? chip((it) => uses.has(it.name) || it.colour === to.colour);
-        return from && [to, whole(from), this.#bounds(to, [...indices(spans)])];
+        return from && [to, whole(from), bounds(to, this.boxes.get(to), [...indices(spans)])];
       }),
     ];
     for (const [it, from, to] of flights.filter((each) => each?.every(Boolean))) {

@@ -7,6 +7,15 @@ export function* indices(spans) {
   }
 }
 
+/** A value with so many digits behind the point, fewer if it is large. */
+export function written(value, digits) {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "string") return { "-inf": "−∞", inf: "∞" }[value] ?? "NaN";
+  const large = Math.abs(value) >= 99.5 ? 2 : Math.abs(value) >= 9.95 ? 1 : 0;
+  const text = value.toFixed(Math.max(0, digits - large));
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+}
+
 /** Everything as it is after step `at` of a run. */
 export function frame(run, at) {
   const memory = new Map();
