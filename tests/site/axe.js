@@ -1,6 +1,6 @@
 // axe-core's violations on a page in one scheme after another: all in the first, where it
 // reads the page anyway, then those of colours. Each element costs it time, and most are
-// parts of formulas, code and drawings: they are plain text or nothing meanwhile.
+// parts of formulas, code, drawings and badges: they are plain text or nothing meanwhile.
 async (schemes) => {
   const COLOURS = {
     "color-contrast": "[data-judged]",
@@ -71,8 +71,13 @@ async (schemes) => {
     judged.set(scheme, [...several()]);
   }
   paint(before);
-  const kept = new Set([...judged.values()].flat().map((each) => each.closest(".katex")));
+  const looked = [...judged.values()].flat();
+  const kept = new Set(looked.map((each) => each.closest(".katex")));
   for (const each of formulas.slice(0, SEVERAL)) kept.add(each);
+  // A page has many badges, which say alike what is known of a file.
+  for (const badge of [...document.querySelectorAll("details.badge")].slice(SEVERAL)) {
+    if (!looked.some((each) => badge.contains(each))) reduce(badge, badge.firstElementChild);
+  }
   for (const code of document.querySelectorAll("pre > code")) reduce(code, code.textContent);
   for (const formula of formulas) if (!kept.has(formula)) reduce(formula, "formula");
   // Of a drawing, what has neither text nor name.
@@ -87,10 +92,10 @@ async (schemes) => {
   axe.configure({ rules });
   for (const [scheme, few] of judged) {
     paint(SCHEMES[scheme]);
-    const within = few.flatMap((each) => [each, ...each.querySelectorAll(":not(svg *)")]);
-    for (const each of within) each.dataset.judged = "";
+    const texts = new Set(few.flatMap((each) => [each, each.closest("a") ?? each]));
+    for (const each of texts) each.dataset.judged = "";
     const { violations } = await axe.run(options);
-    for (const each of within) delete each.dataset.judged;
+    for (const each of texts) delete each.dataset.judged;
     for (const { id, nodes } of violations)
       for (const { target, failureSummary } of nodes)
         found.push([scheme, id, target, failureSummary]);
