@@ -277,7 +277,7 @@ OWN_SMALL = {
     "attention/timeline": {"seq": 128},  # it takes whole tiles
     "attention/decode": {"heads": 4},  # two for each head of the keys
     "companions/gpt": {"layers": 1, "seq": 16, "steps": 2},
-    "companions/recipes": {"value_dim": 8, "heads": 1},
+    "companions/recipes": {"value_dim": 8},
 }
 
 
