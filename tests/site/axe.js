@@ -1,7 +1,9 @@
 // axe-core's violations on a page in one scheme after another: all in the first, where it
 // reads the page anyway, then those of colours. Each element costs it time, and most are
-// parts of formulas, code and drawings: they are plain text or nothing meanwhile.
-async (schemes) => {
+// parts of formulas, code, drawings and badges: they are plain text or nothing meanwhile.
+// Of texts that look alike it judges a few, on whichever pages they are: `judged` is how
+// many of each look it has on other pages.
+async ([schemes, judged]) => {
   const COLOURS = {
     "color-contrast": "[data-judged]",
     "link-in-text-block": "a[href][data-judged], [role=link][data-judged]",
@@ -35,13 +37,15 @@ async (schemes) => {
   function look(element) {
     const { color, fontSize, fontWeight } = getComputedStyle(element);
     const large = parseFloat(fontSize) >= (fontWeight >= 700 ? 18.5 : 24);
-    const link = element.closest("a") && getComputedStyle(element.closest("a").parentElement).color;
-    return `${color} on ${ground(element)}, ${large}, ${link}`;
+    const link = element.closest("a");
+    const line = link && getComputedStyle(link);
+    const around = link && getComputedStyle(link.parentElement).color;
+    const apart = link && `${around}, ${line.textDecorationLine}, ${line.borderBottomStyle}`;
+    return `${color} on ${ground(element)}, ${large}, ${apart}`;
   }
 
-  /** Several elements of each look. Of text, axe judges no single letter. */
+  /** Several elements of each look, in all. Of text, axe judges no single letter. */
   function* several() {
-    const seen = new Map();
     const { FILTER_ACCEPT, FILTER_REJECT, SHOW_ELEMENT, SHOW_TEXT } = NodeFilter;
     const walker = document.createTreeWalker(document.body, SHOW_ELEMENT | SHOW_TEXT, (node) =>
       node instanceof Element && (node.matches("svg, .katex-mathml") || !node.checkVisibility())
@@ -52,8 +56,8 @@ async (schemes) => {
       const text = walker.currentNode;
       if (text instanceof Element || text.data.trim().length < 2) continue;
       const its = look(text.parentElement);
-      seen.set(its, (seen.get(its) ?? 0) + 1);
-      if (seen.get(its) <= SEVERAL) yield text.parentElement;
+      judged[its] = (judged[its] ?? 0) + 1;
+      if (judged[its] <= SEVERAL) yield text.parentElement;
     }
   }
 
@@ -65,14 +69,19 @@ async (schemes) => {
   };
 
   const formulas = [...document.querySelectorAll(".katex")];
-  const judged = new Map(); // from each scheme to the elements that are judged in it
+  const texts = new Map(); // from each scheme to the elements that are judged in it
   for (const scheme of schemes) {
     paint(SCHEMES[scheme]);
-    judged.set(scheme, [...several()]);
+    texts.set(scheme, [...several()]);
   }
   paint(before);
-  const kept = new Set([...judged.values()].flat().map((each) => each.closest(".katex")));
+  const looked = [...texts.values()].flat();
+  const kept = new Set(looked.map((each) => each.closest(".katex")));
   for (const each of formulas.slice(0, SEVERAL)) kept.add(each);
+  // A page has many badges, which say alike what is known of a file.
+  for (const badge of [...document.querySelectorAll("details.badge")].slice(SEVERAL)) {
+    if (!looked.some((each) => badge.contains(each))) reduce(badge, badge.firstElementChild);
+  }
   for (const code of document.querySelectorAll("pre > code")) reduce(code, code.textContent);
   for (const formula of formulas) if (!kept.has(formula)) reduce(formula, "formula");
   // Of a drawing, what has neither text nor name.
@@ -85,12 +94,13 @@ async (schemes) => {
   const options = { resultTypes: ["violations"] };
   const rules = Object.entries(COLOURS).map(([id, selector]) => ({ id, selector }));
   axe.configure({ rules });
-  for (const [scheme, few] of judged) {
+  for (const [scheme, few] of texts) {
+    if (options.runOnly && !few.length) continue;
     paint(SCHEMES[scheme]);
-    const within = few.flatMap((each) => [each, ...each.querySelectorAll(":not(svg *)")]);
-    for (const each of within) each.dataset.judged = "";
+    const marked = new Set(few.flatMap((each) => [each, each.closest("a") ?? each]));
+    for (const each of marked) each.dataset.judged = "";
     const { violations } = await axe.run(options);
-    for (const each of within) delete each.dataset.judged;
+    for (const each of marked) delete each.dataset.judged;
     for (const { id, nodes } of violations)
       for (const { target, failureSummary } of nodes)
         found.push([scheme, id, target, failureSummary]);
@@ -98,5 +108,5 @@ async (schemes) => {
   }
   while (undo.length) undo.pop()();
   paint(before);
-  return found;
+  return [found, judged];
 }
