@@ -77,6 +77,29 @@ def test_a_file_that_only_a_gpu_runs(repository, text):
     assert said in badges.render(repository.status(name))
 
 
+@pytest.mark.parametrize(
+    ("name", "recorded", "words"),
+    [
+        ("online", {H200: {}, L4: {}}, "GPU-verified"),
+        ("online", {H200: {}, L4: STALE}, "GPU-verified on H200; stale on L4"),
+        ("online", {H200: STALE}, "Stale"),
+        ("online", {H200: FAILED}, "Not verified"),
+        ("wrong_tail", {H200: {}}, "Wrong on purpose"),
+    ],
+)
+def test_a_file_has_its_facts_once_on_a_page(repository, name, recorded, words):
+    repository.snippet("softmax/wrong_tail.py", '"""Wrong on purpose."""\n')
+    for gpu, changes in recorded.items():
+        repository.verify(gpu, **{name: changes})
+    include = f'```python\n--8<-- "softmax/{name}.py"\n```'
+    first, second, _ = repository.page(f"{include}\n\n{include}").split("</figure>")
+    assert f' id="badge-softmax-{name}"' in first
+    assert "SHA-256" in first
+    assert f'<a href="#badge-softmax-{name}">' in second
+    assert f">{words}</span></a>" in second
+    assert "SHA-256" not in second
+
+
 def test_the_details(repository):
     skipped = {"test_a[1]": "no <fp8>", "test_a[2]": "no <fp8>", "test_b": "x"}
     repository.verify(H200, online={"cases": 30, "skipped": skipped})

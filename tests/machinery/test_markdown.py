@@ -80,8 +80,8 @@ def test_the_same_section_twice_has_no_id_twice(repository):
     svg = "```svg\ndiagrams/a.svg\n```"
     page = repository.page("\n\n".join([INCLUDE, svg, INCLUDE, svg]))
     ids = re.findall(r'\sid="([^"]*)"', page)
-    assert len(ids) == 4
-    assert len(set(ids)) == 4
+    assert len(ids) == 5
+    assert len(set(ids)) == 5
     assert len(blocks(page)) == 2
 
 

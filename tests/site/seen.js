@@ -76,6 +76,6 @@
 
   return {
     blocks: [...document.querySelectorAll("article pre > code")].map(look),
-    badges: [...document.querySelectorAll("details.badge > summary")].map(look),
+    badges: [...document.querySelectorAll(".badge > :is(summary, a)")].map(look),
   };
 }

@@ -42,10 +42,11 @@ def test_a_policy_says_what_may_run(page: Page, address: str) -> None:
 def test_code_and_badges_are_seen_as_they_are_written(visit: Visit) -> None:
     seen = visit.page.evaluate(SEEN)
     article = next(parse(read(visit.path)).find("article"))
-    kinds = ("blocks", "code", "pre"), ("badges", "summary", ".badge")
+    kinds = ("blocks", ("code",), "pre"), ("badges", ("summary", "a"), ".badge")
     for kind, inner, outer in kinds:
         around = {*article.find(outer)}
-        written = [each.text() for each in article.find(inner) if each.parent in around]
+        within = (each for each in article.find(*inner) if each.parent in around)
+        written = [each.text() for each in within]
         assert [each["text"] for each in seen[kind]] == written
         assert [each["faults"] for each in seen[kind] if each["faults"]] == []
     assert [each["signs"] for each in seen["blocks"] if each["signs"]] == []

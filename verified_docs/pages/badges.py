@@ -1,5 +1,6 @@
 """The badge of a code block: what is known of its file, and the details behind it."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from html import escape
@@ -59,8 +60,26 @@ def _gpus(runs: Iterable[Run]) -> str:
     return " and ".join(dict.fromkeys(short(run.gpu) for run in runs))
 
 
-def render(status: Status, base: str = "/", published: str = "") -> str:
-    """The badge as a <details> element.
+def again(status: Status) -> str:
+    """The state in a word or two, and a link to the badge of the same file above."""
+    words = label(status).partition(":")[0]
+    if status.state == "verified" and ";" not in words and not status.snippet.wrong:
+        words = words.partition(" on ")[0]
+    return (
+        f'<span class="badge badge-{kind(status)}" data-search-exclude>'
+        f'<a href="#{_anchor(status)}"><span class="badge-words">{escape(words)}</span>'
+        "</a></span>"
+    )
+
+
+def _anchor(status: Status) -> str:
+    return "badge-" + re.sub(r"\W", "-", status.snippet.name.removesuffix(".py"))
+
+
+def render(
+    status: Status, base: str = "/", published: str = "", *, anchor: bool = False
+) -> str:
+    """The badge as a <details> element, to which `again` leads if it has an `anchor`.
 
     `base` is the way to the root of the site. `published` is the commit whose run
     publishes it, if one does: records of other commits were not made again.
@@ -73,8 +92,9 @@ def render(status: Status, base: str = "/", published: str = "") -> str:
         runs.append("<p>No record of a run exists.</p>")
     if status.snippet.gpu_only:
         runs.append("<p>Only a GPU runs it: Triton's interpreter runs no Gluon.</p>")
+    name = f' id="{_anchor(status)}"' if anchor else ""
     return (
-        f'<details class="badge badge-{kind(status)}" data-search-exclude>'
+        f'<details class="badge badge-{kind(status)}"{name} data-search-exclude>'
         f'<summary><span class="badge-words">{escape(label(status))}</span></summary>'
         f'<div class="badge-facts">{"".join(runs)}'
         f"<dl><div><dt>SHA-256 of this file</dt>"

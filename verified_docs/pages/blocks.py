@@ -12,7 +12,7 @@ from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.sections import Section
 from verified_docs.code.snippets import Snippet
-from verified_docs.evidence.status import short
+from verified_docs.evidence.status import Status, short
 from verified_docs.pages import (
     badges,
     diagrams,
@@ -58,9 +58,17 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         f'data-lines="{" ".join(map(str, section.numbers))}" '
         f"data-search-exclude><figcaption>"
         f"{_name(snippet, section)}{cut if section.cut else ''}"
-        f"{badges.render(status, site.base, site.published)}{_actions(*actions)}"
+        f"{_badge(site, status)}{_actions(*actions)}"
         f"</figcaption>{_code(lines, 'python')}</figure>"
     )
+
+
+def _badge(site: Site, status: Status) -> str:
+    """The badge with its facts once for each file on a page, then a link to it."""
+    if status.snippet.name in site.badged:
+        return badges.again(status)
+    site.badged.add(status.snippet.name)
+    return badges.render(status, site.base, site.published, anchor=True)
 
 
 def diff(site: Site, body: str, options: Mapping[str, str]) -> str:

@@ -96,6 +96,7 @@ class VerifiedDocs(Extension):
     def reset(self) -> None:
         """Start a new page."""
         self.site.count = 0
+        self.site.badged.clear()
 
 
 def tensors(table: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:

@@ -34,6 +34,7 @@ class Site:
     mark: str = ""
     base: str = "/"
     count: int = 0
+    badged: set[str] = field(default_factory=set)  # snippets whose badge the page has
 
     @functools.cached_property
     def works(self) -> Mapping[str, str]:
