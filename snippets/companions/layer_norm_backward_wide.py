@@ -172,8 +172,9 @@ def layer_norm_backward(
         mean, rstd: [rows], float32: of each row of x the mean and
             1 / sqrt(variance + eps), which the forward pass kept. If mean is None,
             these are the gradients of RMS norm, y = x * rstd * weight + bias.
-        programs: how many share the rows, at least 1; if None, as many as fit on the
-            GPU. Another number rounds dw and db in another way.
+        programs: how many share the rows, at least 1; if None, eight for each
+            multiprocessor, or twelve in float32. Another number rounds dw and db in
+            another way.
         chunk_cols: columns of a program, a power of two; if None, 2 KiB of a row.
             Doubled until a row has no more chunks than the GPU has multiprocessors.
 
@@ -199,16 +200,15 @@ def layer_norm_backward(
         return dx, torch.zeros_like(weight), torch.zeros_like(weight)
     # --8<-- [start:tile]
     size = x.element_size()
-    chunk_cols, maxnreg = chunk_cols or 2048 // size, 168 if size == 4 else 255
+    chunk_cols = chunk_cols or 2048 // size
+    # A multiprocessor has 65536 registers: 12 warps may have 168 a thread, 8 the limit.
+    per_multiprocessor, maxnreg = (12, 168) if size == 4 else (8, 255)
     if cols > chunk_cols or programs is None:
         gpu = torch.cuda.get_device_properties(x.device)
+        programs = programs or per_multiprocessor * gpu.multi_processor_count
         # Programs that wait for each other must all fit on the GPU at a time.
         while triton.cdiv(cols, chunk_cols) > gpu.multi_processor_count:
             chunk_cols *= 2
-    num_warps = max(1, min(16, chunk_cols * size // 2048))
-    if programs is None:
-        # A multiprocessor has 65536 registers, and a warp 32 threads.
-        programs = gpu.multi_processor_count * (65536 // maxnreg // 32 // num_warps)
     chunks = triton.cdiv(cols, chunk_cols)
     teams = max(1, min(programs // chunks, rows))
     # --8<-- [end:tile]
@@ -221,7 +221,7 @@ def layer_norm_backward(
             dx, partial, words, *dy.stride(), *x.stride(), rows, cols, chunks,
             CENTRED=centred, FULL=cols % chunk_cols == 0,
             BLOCK_COLS=chunk_cols, BLOCK_CHUNKS=triton.next_power_of_2(chunks),
-            num_warps=num_warps, maxnreg=maxnreg,
+            num_warps=max(1, min(8, chunk_cols * size // 2048)), maxnreg=maxnreg,
         )  # fmt: skip
     return dx, *partial.sum(dim=1).to(weight.dtype)
 

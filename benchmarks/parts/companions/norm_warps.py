@@ -18,7 +18,12 @@ from benchmarks.parts.companions.norm_backward import (
 
 def warps(count: int) -> Backward:
     """So many warps for a chunk, each with 2 KiB of a row."""
-    return Backward(WIDE, {"chunk_cols or 2048 //": f"chunk_cols or {2048 * count} //"})
+    chunk = {"chunk_cols or 2048 //": f"chunk_cols or {2048 * count} //"}
+    return Backward(
+        WIDE,
+        chunk
+        | {"(12, 168)": f"({12 // count}, 168)", "(8, 255)": f"({8 // count}, 255)"},
+    )
 
 
 PART = Part(
