@@ -31,12 +31,13 @@ def from_word(word):
 @triton.jit
 def ask(
     dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, rows, mask,
-    CENTRED: tl.constexpr,
+    CENTRED: tl.constexpr, CACHE: tl.constexpr,
 ):  # fmt: skip
     """What a program needs of a row; zeros if there is no such row."""
     there = (row >= 0) & (row < rows)
-    dy = tl.load(dy_ptrs + row * stride_dyr, mask & there, other=0.0)
-    x = tl.load(x_ptrs + row * stride_xr, mask & there, other=0.0)
+    inside = mask & there
+    dy = tl.load(dy_ptrs + row * stride_dyr, inside, other=0.0, eviction_policy=CACHE)
+    x = tl.load(x_ptrs + row * stride_xr, inside, other=0.0, eviction_policy=CACHE)
     # RMS norm has no means: none is read.
     mean = tl.load(mean_ptr + row, there & CENTRED, other=0.0)
     rstd = tl.load(rstd_ptr + row, there, other=0.0)
@@ -71,7 +72,7 @@ def backward_kernel(
     row = tl.cast(team, tl.int64)
     dy, x, mean, rstd = ask(
         dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, rows, mask,
-        CENTRED,
+        CENTRED, "evict_last",
     )  # fmt: skip
     # --8<-- [line:walk]
     for each in range(team, rows + teams, teams):
@@ -85,12 +86,12 @@ def backward_kernel(
         # --8<-- [line:next]
         dy_next, x_next, mean_next, rstd_next = ask(
             dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row + teams,
-            rows, mask, CENTRED,
+            rows, mask, CENTRED, "evict_last",
         )  # fmt: skip
         # --8<-- [line:again]
         dy_before, x_before, mean_before, rstd_before = ask(
             dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, before,
-            rows, mask, CENTRED,
+            rows, mask, CENTRED, "evict_first",
         )  # fmt: skip
         # --8<-- [end:turn]
         # --8<-- [start:publish]
