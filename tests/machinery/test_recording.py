@@ -530,13 +530,17 @@ def test_a_test_that_moves_and_a_new_conftest_make_stale(recorded):
     assert "tests/snippets/part/conftest.py" in recorded.state()[1]
 
 
-@pytest.mark.parametrize("file", ["snippets/part/b.py", TEST_B])
-def test_a_file_edited_during_the_run_does_not_pass(recorded, file):
-    edit = f"    open({str(recorded.root / file)!r}, 'a').write('\\n')\n"
-    recorded.edit(TEST_B, "    assert", f"{edit}    assert")
-    status, told = recorded.gpu()
+@pytest.mark.parametrize("file", ["snippets/part/a.py", TEST_A])
+def test_of_files_edited_during_the_run_theirs_alone_does_not_pass(
+    tree, file, monkeypatch
+):
+    monkeypatch.setattr(gpu, "AT_ONCE", 1)  # so that a ends before b begins
+    edit = f"    open({str(tree.root / file)!r}, 'a').write('\\n')\n"
+    tree.edit(TEST_A, "    assert", f"{edit}    assert")
+    status, told = tree.gpu()
     assert status == 1
-    assert "part/b.py: failed: its tests did not run" in told
+    assert "part/a.py: failed: its tests did not run" in told
+    assert tree.state() == ("verified", [])
 
 
 def test_an_interrupted_run_keeps_the_record(recorded):

@@ -3,10 +3,10 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.site.server import read
-from tests.site.visit import Visit
+from tests.site.visit import Visit, go
 from verified_docs.check.dom import parse
 
 WEIGHT = 250_000  # bytes over the wire, what a first visit fetches before replays load
@@ -53,6 +53,20 @@ def test_code_and_badges_are_seen_as_they_are_written(visit: Visit) -> None:
     for badge in seen["badges"]:
         assert len(badge["signs"]) == 1
         assert set(badge["signs"]) <= SIGNS
+
+
+def test_a_link_opens_the_badge_again_that_a_reader_closed(
+    page: Page, address: str
+) -> None:
+    go(page, address + "companions/layer-norm/")
+    link = page.locator(".badge > a").first
+    badge = page.locator("details", has=page.locator(link.get_attribute("href") or ""))
+    for _ in range(2):
+        expect(badge).not_to_have_attribute("open", "")
+        link.click()
+        expect(badge).to_have_attribute("open", "")
+        expect(badge.locator("summary")).to_be_in_viewport()
+        badge.locator("summary").click()
 
 
 OUTSIDE = """() => [...document.querySelectorAll("article svg text")].filter(text => {

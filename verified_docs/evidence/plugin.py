@@ -329,7 +329,8 @@ class Recorder:
                 seen.told["no_accuracy"] = "these few cases measure none"
             if whole and not records.changed(self.root, hashes):
                 entries[snippet] = _entry(run, seen, hashes)
-        records.merge(self.path, runs, entries, self.root)
+        if entries:  # A merge of none drops the run, which other modules need.
+            records.merge(self.path, runs, entries, self.root)
 
     def _run(self) -> tuple[dict[str, records.Facts], str]:
         """The run that `make gpu` has begun, or one of this session."""

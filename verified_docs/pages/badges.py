@@ -81,6 +81,7 @@ def render(
 ) -> str:
     """The badge as a <details> element, to which `again` leads if it has an `anchor`.
 
+    That stands inside, so that a browser opens the badge for whoever goes there.
     `base` is the way to the root of the site. `published` is the commit whose run
     publishes it, if one does: records of other commits were not made again.
     """
@@ -94,9 +95,9 @@ def render(
         runs.append("<p>Only a GPU runs it: Triton's interpreter runs no Gluon.</p>")
     name = f' id="{_anchor(status)}"' if anchor else ""
     return (
-        f'<details class="badge badge-{kind(status)}"{name} data-search-exclude>'
+        f'<details class="badge badge-{kind(status)}" data-search-exclude>'
         f'<summary><span class="badge-words">{escape(label(status))}</span></summary>'
-        f'<div class="badge-facts">{"".join(runs)}'
+        f'<div class="badge-facts"{name}>{"".join(runs)}'
         f"<dl><div><dt>SHA-256 of this file</dt>"
         f"<dd><code>{status.snippet.sha256}</code></dd></div></dl>"
         "</div></details>"
