@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -117,6 +118,12 @@ class Repository:
         self.write({name: f"#!/bin/sh\n{text}\n"})
         (self.root / name).chmod(0o755)
         return str(self.root / name)
+
+    def commit(self) -> None:
+        """Make a history of one commit, which has all files as they are."""
+        git = ["git", "-C", str(self.root), "-c", "user.name=a", "-c", "user.email=a@b"]
+        for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "a"]):
+            subprocess.run([*git, *command], check=True)
 
     def read(self, name: str) -> str:
         """The text of a file."""

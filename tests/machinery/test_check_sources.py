@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.machinery.repository import FACTS
 from tests.machinery.small_site import BENCHMARK, PAGE, RECORD, SNIPPET, TEST
 from verified_docs.__main__ import main
 from verified_docs.check import Missing
@@ -74,6 +75,18 @@ def test_what_is_said_of_what_authors_change(site, edit, reasons):
     found = site.found()
     assert all(any(reason in text for text in found) for reason in reasons), found
     assert len(found) <= len(reasons)
+
+
+def test_a_record_names_a_commit_that_has_its_files(site, monkeypatch):
+    site.commit()
+    monkeypatch.setitem(FACTS, "commit", "HEAD")
+    site.record()
+    sound = site.found()
+    site.edit(TWO, '"""Three', '"""3')
+    site.record()
+    said = f"names HEAD, which differs in {TWO} [RECORD]"
+    told = [f"{BENCHMARK}:1: {said}", f"{TWO}:1: its record of Test GPU {said}"]
+    assert site.found() == sorted([*sound, *told])
 
 
 @pytest.mark.parametrize(("edit", "reason"), BROKEN)

@@ -16,7 +16,7 @@ import pytest
 from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
 from verified_docs.__main__ import main
-from verified_docs.evidence import gpu
+from verified_docs.evidence import gpu, machine
 from verified_docs.evidence.status import Run
 
 RECORD = "records/nvidia-h200/verification.json"
@@ -541,6 +541,20 @@ def test_of_files_edited_during_the_run_theirs_alone_does_not_pass(
     assert status == 1
     assert "part/a.py: failed: its tests did not run" in told
     assert tree.state() == ("verified", [])
+
+
+def test_a_history_is_asked_for_the_files_of_a_commit_that_is_told(tree, monkeypatch):
+    told = {"commit": "0123456789abcdef"}
+    assert machine.commit(tree.root) == told
+    tree.commit()
+    assert machine.commit(tree.root) == told
+    monkeypatch.setenv("COMMIT", "HEAD")
+    assert machine.commit(tree.root)["dirty"] == "no"
+    for file in ("snippets/part/a.py", "snippets/part/c.py"):
+        tree.write({file: "x = 1\n"})
+        assert machine.commit(tree.root)["dirty"] == "yes"
+        tree.commit()
+        assert machine.commit(tree.root)["dirty"] == "no"
 
 
 def test_an_interrupted_run_keeps_the_record(recorded):

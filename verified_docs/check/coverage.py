@@ -1,11 +1,13 @@
 """Snippets, their tests and their records: all there, all in step."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from verified_docs import layout
 from verified_docs.check.site import Finding, Site, Weight, read
 from verified_docs.code.snippets import Snippet
+from verified_docs.evidence import machine
+from verified_docs.evidence.records import Facts
 
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
 
@@ -71,6 +73,8 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
         if not run.fresh:
             why = ", ".join(run.changed or run.entry.failed)
             yield Finding(path, 1, f"{run.state} on {run.gpu}: {why}", weight)
+        elif reason := misnamed(site, run.facts, run.entry.manifest):
+            yield Finding(path, 1, f"its record of {run.gpu} {reason}", Weight.RECORD)
     for gpu in status.untried:
         yield Finding(path, 1, f"not run on {gpu}", Weight.WARNING)
     if not status.runs:
@@ -79,6 +83,13 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
     if not (status.fresh or local or snippet.gpu_only):
         reason = "unverified: its tests have not run since it changed"
         yield Finding(path, 1, reason, Weight.WARNING)
+
+
+def misnamed(site: Site, facts: Facts, files: Iterable[str]) -> str:
+    """What is said of a record of files, as they are now, that its commit has not."""
+    commit = facts.get("commit", "unknown")
+    differ = machine.differing(site.root, commit, files)
+    return f"names {commit}, which differs in {', '.join(differ)}" if differ else ""
 
 
 def measured(site: Site) -> Iterator[Finding]:
@@ -90,12 +101,15 @@ def measured(site: Site) -> Iterator[Finding]:
         yield Finding("mkdocs.yml", 1, reason, Weight.RECORD)
     for benchmarks in site.evidence.benchmarks.values():
         for benchmark in benchmarks.values():
+            path = site.relative(benchmark.path)
             if changed := site.evidence.stale(benchmark):
                 reason = f"timed before these changed: {', '.join(sorted(changed))}"
-                path = site.relative(benchmark.path)
                 lost = site.evidence.lost(benchmark)
                 weight = Weight.RECORD if lost else Weight.WARNING
                 yield Finding(path, 1, f"{reason}; run `make bench`", weight)
+            files = benchmark.manifest.keys() - changed
+            if files and (reason := misnamed(site, benchmark.environment, files)):
+                yield Finding(path, 1, reason, Weight.RECORD)
     for verification in site.evidence.verification.values():
         for name in verification.snippets.keys() - site.snippets.keys():
             reason = f"record of {name}, which is no snippet"

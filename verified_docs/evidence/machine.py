@@ -3,7 +3,7 @@
 import os
 import platform
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -64,17 +64,24 @@ def run_name(facts: Mapping[str, str]) -> str:
 def commit(root: Path) -> dict[str, str]:
     """The commit that runs, and whether files differ from it, as far as is known.
 
-    The variable COMMIT tells it where the tree is a copy without its own history.
+    The variable COMMIT tells it where the tree is a copy without its own history. A
+    history that is there, perhaps an older one than the files, is asked nevertheless.
     Records are written, so they may differ.
     """
-    if told := os.environ.get("COMMIT"):
-        return {"commit": told}
-    head = _output("git", "-C", str(root), "rev-parse", "HEAD")
-    if not head:
-        return {"commit": "unknown"}
-    status = ("status", "--porcelain", "--", ".", ":!records")
-    changes = _output("git", "-C", str(root), *status)
-    return {"commit": head, "dirty": "yes" if changes else "no"}
+    git, told = ("git", "-C", str(root)), os.environ.get("COMMIT", "")
+    found = _output(*git, "rev-parse", "-q", "--verify", f"{told or 'HEAD'}^{{commit}}")
+    if not found:
+        return {"commit": told or "unknown"}
+    files = ".", ":!records"
+    new = _output(*git, "ls-files", "--others", "--exclude-standard", "--", *files)
+    changes = new or differing(root, found, files)
+    return {"commit": found, "dirty": "yes" if changes else "no"}
+
+
+def differing(root: Path, commit: str, files: Iterable[str]) -> list[str]:
+    """Those of some files that a commit has otherwise; none if it is not known here."""
+    diff = "diff", "--name-only", commit, "--", *files
+    return _output("git", "-C", str(root), *diff).split()
 
 
 def nvidia_smi(fields: dict[str, str]) -> dict[str, str]:
