@@ -1,9 +1,7 @@
 // axe-core's violations on a page in one scheme after another: all in the first, where it
 // reads the page anyway, then those of colours. Each element costs it time, and most are
 // parts of formulas, code, drawings and badges: they are plain text or nothing meanwhile.
-// Of texts that look alike it judges a few, on whichever pages they are: `judged` is how
-// many of each look it has on other pages.
-async ([schemes, judged]) => {
+async (schemes) => {
   const COLOURS = {
     "color-contrast": "[data-judged]",
     "link-in-text-block": "a[href][data-judged], [role=link][data-judged]",
@@ -37,15 +35,13 @@ async ([schemes, judged]) => {
   function look(element) {
     const { color, fontSize, fontWeight } = getComputedStyle(element);
     const large = parseFloat(fontSize) >= (fontWeight >= 700 ? 18.5 : 24);
-    const link = element.closest("a");
-    const line = link && getComputedStyle(link);
-    const around = link && getComputedStyle(link.parentElement).color;
-    const apart = link && `${around}, ${line.textDecorationLine}, ${line.borderBottomStyle}`;
-    return `${color} on ${ground(element)}, ${large}, ${apart}`;
+    const link = element.closest("a") && getComputedStyle(element.closest("a").parentElement).color;
+    return `${color} on ${ground(element)}, ${large}, ${link}`;
   }
 
-  /** Several elements of each look, in all. Of text, axe judges no single letter. */
+  /** Several elements of each look. Of text, axe judges no single letter. */
   function* several() {
+    const seen = new Map();
     const { FILTER_ACCEPT, FILTER_REJECT, SHOW_ELEMENT, SHOW_TEXT } = NodeFilter;
     const walker = document.createTreeWalker(document.body, SHOW_ELEMENT | SHOW_TEXT, (node) =>
       node instanceof Element && (node.matches("svg, .katex-mathml") || !node.checkVisibility())
@@ -56,8 +52,8 @@ async ([schemes, judged]) => {
       const text = walker.currentNode;
       if (text instanceof Element || text.data.trim().length < 2) continue;
       const its = look(text.parentElement);
-      judged[its] = (judged[its] ?? 0) + 1;
-      if (judged[its] <= SEVERAL) yield text.parentElement;
+      seen.set(its, (seen.get(its) ?? 0) + 1);
+      if (seen.get(its) <= SEVERAL) yield text.parentElement;
     }
   }
 
@@ -69,13 +65,13 @@ async ([schemes, judged]) => {
   };
 
   const formulas = [...document.querySelectorAll(".katex")];
-  const texts = new Map(); // from each scheme to the elements that are judged in it
+  const judged = new Map(); // from each scheme to the elements that are judged in it
   for (const scheme of schemes) {
     paint(SCHEMES[scheme]);
-    texts.set(scheme, [...several()]);
+    judged.set(scheme, [...several()]);
   }
   paint(before);
-  const looked = [...texts.values()].flat();
+  const looked = [...judged.values()].flat();
   const kept = new Set(looked.map((each) => each.closest(".katex")));
   for (const each of formulas.slice(0, SEVERAL)) kept.add(each);
   // A page has many badges, which say alike what is known of a file.
@@ -94,13 +90,12 @@ async ([schemes, judged]) => {
   const options = { resultTypes: ["violations"] };
   const rules = Object.entries(COLOURS).map(([id, selector]) => ({ id, selector }));
   axe.configure({ rules });
-  for (const [scheme, few] of texts) {
-    if (options.runOnly && !few.length) continue;
+  for (const [scheme, few] of judged) {
     paint(SCHEMES[scheme]);
-    const marked = new Set(few.flatMap((each) => [each, each.closest("a") ?? each]));
-    for (const each of marked) each.dataset.judged = "";
+    const texts = new Set(few.flatMap((each) => [each, each.closest("a") ?? each]));
+    for (const each of texts) each.dataset.judged = "";
     const { violations } = await axe.run(options);
-    for (const each of marked) delete each.dataset.judged;
+    for (const each of texts) delete each.dataset.judged;
     for (const { id, nodes } of violations)
       for (const { target, failureSummary } of nodes)
         found.push([scheme, id, target, failureSummary]);
@@ -108,5 +103,5 @@ async ([schemes, judged]) => {
   }
   while (undo.length) undo.pop()();
   paint(before);
-  return [found, judged];
+  return found;
 }

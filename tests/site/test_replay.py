@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.site.server import SITE
-from tests.site.visit import DESKTOP
+from tests.site.visit import DESKTOP, PHONE
 
 PAGE = "softmax/online/"
 SCRIPTS = SITE / "assets/javascripts"
@@ -231,11 +231,12 @@ def test_no_line_is_cut_at_its_left(used: Page, address: str) -> None:
     used.goto("about:blank")
 
 
+@pytest.mark.parametrize("size", [PHONE, {"width": 360, "height": 640}])
 @pytest.mark.parametrize("name", ["attention/flash-attention-2/", "attention/causal/"])
 def test_a_phone_shows_what_happens_and_what_is_said(
-    used: Page, address: str, name: str
+    used: Page, address: str, name: str, size: dict[str, int]
 ) -> None:
-    used.set_viewport_size({"width": 360, "height": 640})  # There is more on any other.
+    used.set_viewport_size(size)
     opened(used, address + name)
     assert used.evaluate(HIDDEN) == []
     # Up a little, and the theme offers to lead back to the top.

@@ -12,7 +12,6 @@ from playwright.sync_api import Page, Request
 ROOT = Path(__file__).parents[2]
 AXE = (ROOT / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 LOOK = Path(__file__).with_name("axe.js").read_text(encoding="utf-8")
-JUDGED: dict[str, int] = {}  # how many texts of each look axe has found nothing in
 DESKTOP = {"width": 1280, "height": 900}
 REPLAY = re.compile(r"/replays?[/.]")
 PHONE = {"width": 390, "height": 844}
@@ -93,8 +92,5 @@ class Visit:
 
     def axe(self, *schemes: str) -> list[list[Any]]:
         """What axe-core finds in "light" or "dark": [scheme, rule, where, why]."""
-        found: list[list[Any]]
-        found, judged = self.page.evaluate(LOOK, [schemes, JUDGED])
-        if not found:
-            JUDGED.update(judged)
+        found: list[list[Any]] = self.page.evaluate(LOOK, schemes)
         return found
