@@ -11,9 +11,8 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 @triton.jit
 def to_word(a, b):
     """Two float32 in one word of 64 bits, which are turned round: it is never 0."""
-    a_bits = a.to(tl.int32, bitcast=True).to(tl.int64)
-    b_bits = b.to(tl.int32, bitcast=True).to(tl.int64)
-    word = ~((a_bits << 32) | (b_bits & 0xFFFFFFFF))
+    a, b = a.to(tl.int32, bitcast=True), b.to(tl.int32, bitcast=True)
+    word = ~((a.to(tl.int64) << 32) | (b.to(tl.int64) & 0xFFFFFFFF))
     # Only two NaN of all bits 1 become 0: they get other bits.
     return tl.where(word == 0, 1, word)
 
@@ -21,25 +20,21 @@ def to_word(a, b):
 @triton.jit
 def from_word(word):
     """The two of a word."""
-    a = (~word >> 32).to(tl.int32).to(tl.float32, bitcast=True)
-    b = (~word).to(tl.int32).to(tl.float32, bitcast=True)
-    return a, b
+    a, b = (~word >> 32).to(tl.int32), (~word).to(tl.int32)
+    return a.to(tl.float32, bitcast=True), b.to(tl.float32, bitcast=True)
 
 
 # --8<-- [end:word]
 # --8<-- [start:ask]
 @triton.jit
-def ask(
-    dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, rows, mask,
-    CENTRED: tl.constexpr, CACHE: tl.constexpr,
-):  # fmt: skip
+def ask(given, row, CENTRED: tl.constexpr, CACHE: tl.constexpr):
     """What a program needs of a row; zeros if there is no such row."""
+    dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, rows, mask = given
     there = (row >= 0) & (row < rows)
     inside = mask & there
     dy = tl.load(dy_ptrs + row * stride_dyr, inside, other=0.0, eviction_policy=CACHE)
     x = tl.load(x_ptrs + row * stride_xr, inside, other=0.0, eviction_policy=CACHE)
-    # RMS norm has no means: none is read.
-    mean = tl.load(mean_ptr + row, there & CENTRED, other=0.0)
+    mean = tl.load(mean_ptr + row, there & CENTRED, other=0.0)  # RMS norm: none
     rstd = tl.load(rstd_ptr + row, there, other=0.0)
     return dy, x, mean, rstd
 
@@ -60,39 +55,27 @@ def backward_kernel(
     team, chunk = ticket // chunks, ticket % chunks
     teams = tl.num_programs(0) // chunks
     offs = chunk * BLOCK_COLS + tl.arange(0, BLOCK_COLS)
-    # Where the chunks fill a row, FULL, no lane is past its end.
-    # --8<-- [line:full]
-    mask = (offs < cols) | FULL
+    mask = (offs < cols) | FULL  # FULL: chunks fill a row, no lane is past its end
     dy_ptrs, x_ptrs = dy_ptr + offs * stride_dyc, x_ptr + offs * stride_xc
     w = tl.load(w_ptr + offs, mask, other=0.0).to(tl.float32)
     dw, db = tl.zeros_like(w), tl.zeros_like(w)
     offs_k = tl.arange(0, BLOCK_CHUNKS)
     # --8<-- [end:team]
     # --8<-- [start:turn]
-    row = tl.cast(team, tl.int64)
-    dy, x, mean, rstd = ask(
-        dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row, rows, mask,
-        CENTRED, "evict_last",
-    )  # fmt: skip
-    # --8<-- [line:walk]
+    given = (dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, rows, mask)
+    dy, x, mean, rstd = ask(given, tl.cast(team, tl.int64), CENTRED, "evict_last")
     for each in range(team, rows + teams, teams):
         row = tl.cast(each, tl.int64)
         # The team has published the sums of the row before in the turn before.
-        before = row - teams
-        words_ptrs = word_ptr + before * chunks + offs_k
-        mask_k = (offs_k < chunks) & (before >= 0)
+        prev = row - teams
+        words_ptrs = word_ptr + prev * chunks + offs_k
+        mask_k = (offs_k < chunks) & (prev >= 0)
         # --8<-- [line:look]
         words = tl.load(words_ptrs, mask_k, other=-1, volatile=True)
         # --8<-- [line:next]
-        dy_next, x_next, mean_next, rstd_next = ask(
-            dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, row + teams,
-            rows, mask, CENTRED, "evict_last",
-        )  # fmt: skip
+        next_row = ask(given, row + teams, CENTRED, "evict_last")
         # --8<-- [line:again]
-        dy_before, x_before, mean_before, rstd_before = ask(
-            dy_ptrs, x_ptrs, mean_ptr, rstd_ptr, stride_dyr, stride_xr, before,
-            rows, mask, CENTRED, "evict_first",
-        )  # fmt: skip
+        dy_prev, x_prev, mean_prev, rstd_prev = ask(given, prev, CENTRED, "evict_first")
         # --8<-- [end:turn]
         # --8<-- [start:publish]
         g, x_hat = dy.to(tl.float32) * w, (x.to(tl.float32) - mean) * rstd
@@ -100,8 +83,7 @@ def backward_kernel(
         word = to_word(*tl.split(tl.sum(tl.join(g, g * x_hat), axis=0)))
         # The value is the message: nothing else has to arrive before it. It was 0.
         # --8<-- [line:publish]
-        word_ptrs = word_ptr + row * chunks + chunk
-        tl.atomic_or(word_ptrs, word, row < rows, sem="relaxed")
+        tl.atomic_or(word_ptr + row * chunks + chunk, word, row < rows, sem="relaxed")
         # --8<-- [line:columns]
         dw += dy.to(tl.float32) * x_hat
         db += dy.to(tl.float32)
@@ -114,14 +96,14 @@ def backward_kernel(
         words = tl.load(words_ptrs, words == 0, other=words, volatile=True)
         # --8<-- [line:means]
         mean_g, mean_gx = tl.split(tl.sum(tl.join(*from_word(words)), axis=0) / cols)
-        g = dy_before.to(tl.float32) * w
-        x_hat = (x_before.to(tl.float32) - mean_before) * rstd_before
+        g = dy_prev.to(tl.float32) * w
+        x_hat = (x_prev.to(tl.float32) - mean_prev) * rstd_prev
         # --8<-- [line:dx]
-        dx = rstd_before * (g - (mean_g if CENTRED else 0.0) - x_hat * mean_gx)
-        dx_ptrs = dx_ptr + before * cols + offs
-        tl.store(dx_ptrs, dx, mask & (before >= 0), cache_modifier=".cs")
+        dx = rstd_prev * (g - (mean_g if CENTRED else 0.0) - x_hat * mean_gx)
+        mask_dx = mask & (prev >= 0)
+        tl.store(dx_ptr + prev * cols + offs, dx, mask_dx, cache_modifier=".cs")
         # --8<-- [end:meet]
-        dy, x, mean, rstd = dy_next, x_next, mean_next, rstd_next
+        dy, x, mean, rstd = next_row
     # --8<-- [start:partial]
     # One row of dw and one of db for this team: nobody else writes these columns.
     tl.store(partial_ptr + team * cols + offs, dw, mask)
@@ -173,23 +155,17 @@ def layer_norm_backward(
         mean, rstd: [rows], float32: of each row of x the mean and
             1 / sqrt(variance + eps), which the forward pass kept. If mean is None,
             these are the gradients of RMS norm, y = x * rstd * weight + bias.
-        programs: how many share the rows, at least 1; if None, eight for each
-            multiprocessor, or twelve in float32. Another number rounds dw and db in
-            another way.
+        programs: at least 1; if None, 8 for each multiprocessor, or 12 in float32.
+            Another number rounds dw and db in another way.
         chunk_cols: columns of a program, a power of two; if None, 2 KiB of a row.
             Doubled until a row has no more chunks than the GPU has multiprocessors.
 
-    Returns:
-        dx: [rows, cols], dtype of x, contiguous. dw, db: [cols], dtype of weight. All
-        sums are float32, in an order that depends on the arguments alone.
-
-    Raises:
-        ValueError: a tensor or programs is none of the above, or requires a gradient.
-
+    Returns dx: [rows, cols], dtype of x, contiguous; dw, db: [cols], dtype of weight.
+        All sums are float32, in an order that depends on the arguments alone.
+    Raises ValueError: an argument is none of the above, or requires a gradient.
     Source: Ba, Kiros and Hinton, "Layer normalization", 2016, section 3.
     """
-    centred = mean is not None
-    mean = mean if centred else rstd  # RMS norm reads none
+    mean, centred = (rstd, False) if mean is None else (mean, True)  # None: not read
     check(dy, x, weight, mean, rstd)
     if programs is not None and programs < 1:
         raise ValueError(f"programs is {programs}; it must be at least 1")
@@ -200,10 +176,9 @@ def layer_norm_backward(
     if dx.numel() == 0:
         return dx, torch.zeros_like(weight), torch.zeros_like(weight)
     # --8<-- [start:tile]
-    size = x.element_size()
-    chunk_cols = chunk_cols or 2048 // size
+    chunk_cols = chunk_cols or 2048 // x.element_size()
     # A multiprocessor has 65536 registers: 12 warps may have 168 a thread, 8 the limit.
-    per_multiprocessor, maxnreg = (12, 168) if size == 4 else (8, 255)
+    per_multiprocessor, maxnreg = (12, 168) if x.dtype == torch.float32 else (8, 255)
     if cols > chunk_cols or programs is None:
         gpu = torch.cuda.get_device_properties(x.device)
         programs = programs or per_multiprocessor * gpu.multi_processor_count
@@ -220,9 +195,9 @@ def layer_norm_backward(
         backward_kernel[(teams * chunks,)](
             dy, x, weight.contiguous(), mean.contiguous(), rstd.contiguous(),
             dx, partial, words, *dy.stride(), *x.stride(), rows, cols, chunks,
-            CENTRED=centred, FULL=cols % chunk_cols == 0,
+            CENTRED=centred, FULL=cols % chunk_cols == 0, maxnreg=maxnreg,
             BLOCK_COLS=chunk_cols, BLOCK_CHUNKS=triton.next_power_of_2(chunks),
-            num_warps=max(1, min(8, chunk_cols * size // 2048)), maxnreg=maxnreg,
+            num_warps=max(1, min(8, chunk_cols * x.element_size() // 2048)),
         )  # fmt: skip
     return dx, *partial.sum(dim=1).to(weight.dtype)
 

@@ -5,28 +5,32 @@ from tests.mutants.companions.gradients import CHECKS, EMPTY, MEAN, PROGRAMS
 
 MUTANTS = [
     Mutant(
-        "~((a_bits << 32)",
-        "((a_bits << 32)",
+        "~((a.to(tl.int64) << 32)",
+        "((a.to(tl.int64) << 32)",
         "sums of 0 look unpublished",
         may_not_compile=True,
     ),
     Mutant(
         "return tl.where(word == 0, 1, word)", "return word", "a NaN looks unpublished"
     ),
-    Mutant("(b_bits & 0xFFFFFFFF)", "b_bits", "the sign of one sum in the other"),
+    Mutant(
+        "(b.to(tl.int64) & 0xFFFFFFFF)",
+        "b.to(tl.int64)",
+        "the sign of one sum in the other",
+    ),
     Mutant(
         "while tl.max((words == 0).to(tl.int32), axis=0) > 0:",
         "if False:",
         "nobody waits for the others",
     ),
     Mutant(
-        "words_ptrs = word_ptr + before * chunks + offs_k",
+        "words_ptrs = word_ptr + prev * chunks + offs_k",
         "words_ptrs = word_ptr + offs_k",
         "the words of the first row",
     ),
     Mutant(
-        "word_ptrs = word_ptr + row * chunks + chunk",
-        "word_ptrs = word_ptr + row * chunks",
+        "word_ptr + row * chunks + chunk,",
+        "word_ptr + row * chunks,",
         "all chunks publish in one place",
     ),
     Mutant("(offs_k < chunks) &", "(offs_k < 1) &", "only the first chunk"),
@@ -45,8 +49,8 @@ MUTANTS = [
     Mutant("mean_g if CENTRED else 0.0", "mean_g", "mean(g) subtracted in RMS norm"),
     Mutant("mean_g if CENTRED else 0.0", "0.0", "no mean(g) in layer norm"),
     Mutant("there & CENTRED", "there", "rstd subtracted as a mean in RMS norm"),
-    Mutant("dx = rstd_before * (", "dx = (", "dx without rstd"),
-    Mutant("dx = rstd_before * (", "dx = rstd * (", "dx with the next row's rstd"),
+    Mutant("dx = rstd_prev * (", "dx = (", "dx without rstd"),
+    Mutant("dx = rstd_prev * (", "dx = rstd * (", "dx with the next row's rstd"),
     Mutant("dw += dy.to", "dw = dy.to", "only the last row in dw"),
     Mutant(
         "dw += dy.to(tl.float32) * x_hat",
@@ -60,14 +64,14 @@ MUTANTS = [
     ),
     Mutant("(teams + team) * cols", "(1 + team) * cols", "db over the dw of a team"),
     Mutant("offs, dw, mask)", "offs, dw)", "dw: a tail"),
-    Mutant("dx, mask & (before >= 0)", "dx, before >= 0", "dx: a tail"),
-    Mutant("dx, mask & (before >= 0)", "dx, mask", "dx of a row before the first"),
+    Mutant("mask_dx = mask & (prev >= 0)", "mask_dx = prev >= 0", "dx: a tail"),
+    Mutant("mask_dx = mask & (prev >= 0)", "mask_dx = mask", "dx of row -1"),
     Mutant("chunk * BLOCK_COLS + tl", "0 * chunk + tl", "every chunk is the first"),
     Mutant("range(team, rows + teams,", "range(0, rows + teams,", "all teams do all"),
     Mutant("range(team, rows + teams,", "range(team, rows,", "no dx of the last rows"),
     Mutant("row = tl.cast(each, tl.int64)", "row = each", "rows in 32 bits"),
-    Mutant("row + teams,\n", "row + 1,\n", "rows of other teams"),
-    Mutant("before = row - teams", "before = row - 1", "dx of other teams"),
+    Mutant("row + teams, C", "row + 1, C", "rows of other teams"),
+    Mutant("prev = row - teams", "prev = row - 1", "dx of other teams"),
     Mutant(
         "there = (row >= 0) & (row < rows)", "there = row >= 0", "rows past the last"
     ),
@@ -82,16 +86,16 @@ MUTANTS = [
         "the means without the weight",
     ),
     Mutant(
-        "g = dy_before.to(tl.float32) * w",
-        "g = dy_before.to(tl.float32)",
+        "g = dy_prev.to(tl.float32) * w",
+        "g = dy_prev.to(tl.float32)",
         "the weight is forgotten in dx",
     ),
     Mutant("(x.to(tl.float32) - mean) * rstd", "x.to(tl.float32) - mean", "no rstd"),
     Mutant("row < rows, sem", "row < rows - 1, sem", "the last row is not published"),
     Mutant("row < rows, sem", "row >= 0, sem", "rows past the last are published"),
     Mutant(
-        "dy, x, mean, rstd = dy_next, x_next, mean_next, rstd_next",
-        "dy, x, mean, rstd = dy_next, x_next, mean, rstd_next",
+        "dy, x, mean, rstd = next_row",
+        "dy, x, _, rstd = next_row",
         "the mean of the team's first row",
     ),
     Mutant(
@@ -112,8 +116,8 @@ MUTANTS = [
         "the mean is forgotten in the means",
     ),
     Mutant(
-        "(x_before.to(tl.float32) - mean_before)",
-        "x_before.to(tl.float32)",
+        "(x_prev.to(tl.float32) - mean_prev)",
+        "x_prev.to(tl.float32)",
         "the mean is forgotten in dx",
     ),
     Mutant(
