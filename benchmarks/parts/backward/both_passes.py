@@ -1,6 +1,7 @@
 """Forward and backward in one call of autograd, at all shapes of the backward part."""
 
 import importlib
+from contextlib import suppress
 from dataclasses import replace
 from importlib import metadata
 from typing import Any
@@ -23,8 +24,11 @@ def fa4(q: Tensor, k: Tensor, v: Tensor, causal: bool) -> Call:
 
 def facts(name: str, shape: Shape) -> dict[str, Any]:
     """The work, and of the beta its version, because no other list has it as a peer."""
-    beta = {"version": metadata.version(BETA)} if name == BETA else {}
-    return training.facts(name, shape) | beta
+    found = training.facts(name, shape)
+    if name == BETA:
+        with suppress(metadata.PackageNotFoundError):
+            found["version"] = metadata.version(BETA)
+    return found
 
 
 BETA = "flash-attn-4"
