@@ -358,6 +358,7 @@ def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     interfaces = {
         "fa3_fwd_interface flash_attn_func": flash_attn_func,
         "fa3_fwd_interface flash_attn_varlen_func": flash_attn_varlen_func,
+        "flash_attn.cute flash_attn_func": flash_attn_func,
         "liger_kernel.ops.softmax LigerSoftmaxFunction": softmax,
         "liger_kernel.ops.layer_norm LigerLayerNormFunction": layer_norm,
         "liger_kernel.ops.rms_norm LigerRMSNormFunction": rms_norm,
