@@ -67,6 +67,7 @@ class Layout:
 
 WIDE = Layout("wide", 800, 400, 56, 585, 48, 344, row=20, below=0, letters=19)
 NARROW = Layout("narrow", 328, 384, 46, 182, 54, 332, row=31, below=14, letters=18)
+LAYOUTS = WIDE, NARROW
 
 
 @dataclass(frozen=True)

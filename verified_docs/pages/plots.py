@@ -10,25 +10,9 @@ from typing import Any
 import yaml
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import figures, sources
-from verified_docs.pages.drawing import (
-    MARKERS,
-    NARROW,
-    WIDE,
-    Grid,
-    Line,
-    Plot,
-    draw,
-    number,
-)
-from verified_docs.pages.figures import (
-    FigureError,
-    NotYet,
-    breakable,
-    render,
-    unit,
-    unmeasured,
-)
+from verified_docs.pages import drawing, figures, sources
+from verified_docs.pages.drawing import MARKERS, Grid, Line, Plot, number
+from verified_docs.pages.figures import FigureError, NotYet, breakable, render, unit
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each"}
@@ -158,8 +142,8 @@ def _best(
     return [item for item in found if best[item[row], item[column]] is item]
 
 
-def table(evidence: Evidence, body: str, base: str = "") -> str:
-    """The fence ```measurements. Raises FigureError.
+def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
+    """The fence ```measurements. Raises FigureError, or NotYet, as `grid` does.
 
     One quantity, `value`, for each value of a key, `columns`; or several quantities,
     `values: {heading: key | format}`. With the option `bare: true` the cells are
@@ -170,19 +154,16 @@ def table(evidence: Evidence, body: str, base: str = "") -> str:
     needed = () if several else ("columns", "value")
     options = parse(body, allowed, "record", "rows", *needed)
     rows, title = options["rows"], str(options.get("title", ""))
-    try:
-        if several:
-            found, forms = _quantities(evidence, options)
-            corner = rows
-        else:
-            form = unit(options["value"], str(options.get("format", "")))
-            if options.get("bare") and form == "bytes":
-                raise FigureError("bytes have a unit of their own in each cell")
-            found = grid(evidence, options, rows, options["columns"], options["value"])
-            forms = dict.fromkeys(found.columns, form)
-            corner = f"{rows} \N{REVERSE SOLIDUS} {options['columns']}"
-    except NotYet:
-        return absent(title or "Measurements")
+    if several:
+        found, forms = _quantities(evidence, options)
+        corner = rows
+    else:
+        form = unit(options["value"], str(options.get("format", "")))
+        if options.get("bare") and form == "bytes":
+            raise FigureError("bytes have a unit of their own in each cell")
+        found = grid(evidence, options, rows, options["columns"], options["value"])
+        forms = dict.fromkeys(found.columns, form)
+        corner = f"{rows} \N{REVERSE SOLIDUS} {options['columns']}"
     shown = _table(found, corner, forms, found.source.caption(title, base))
     if options.get("bare"):
         shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
@@ -210,20 +191,17 @@ def _quantities(
 
 
 def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
-    """The fence ```plot. Raises FigureError."""
+    """The fence ```plot. Raises FigureError, or NotYet, as `grid` does."""
     options = parse(body, PLOT, "record", "x", "y", "series", "title")
     form = unit(options["y"], str(options.get("format", "")))
     title, series = options["title"], options["series"]
-    try:
-        found = grid(evidence, options, series, options["x"], options["y"])
-    except NotYet:
-        return absent(title)
+    found = grid(evidence, options, series, options["x"], options["y"])
     if len(found.rows) > len(MARKERS):
         raise FigureError(f"{len(found.rows)} series; at most {len(MARKERS)}: use only")
     lines = [style.line(found, series, row) for row in found.rows]
     if len({line.classes for line in lines}) < len(lines):
         raise FigureError("two of its series have one colour in mkdocs.yml")
-    drawing = Plot(
+    shown = Plot(
         lines,
         _levels(evidence, options),
         found.columns,
@@ -233,13 +211,14 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         style.of(options["y"], "axes"),
         form,
     )
-    label = f"{title}: {drawing.y_words} by {drawing.x_words}"
-    shown = "".join(
-        each.svg(label, draw(drawing, each), role="group") for each in (WIDE, NARROW)
+    label = f"{title}: {shown.y_words} by {shown.x_words}"
+    drawn = "".join(
+        layout.svg(label, drawing.draw(shown, layout), role="group")
+        for layout in drawing.LAYOUTS
     )
     corner = f"{series} \N{REVERSE SOLIDUS} {options['x']}"
     numbers = _table(found, corner, dict.fromkeys(found.columns, form), "")
-    return figure(title, shown, numbers, found.source, base)
+    return figure(title, drawn, numbers, found.source, base)
 
 
 def figure(
@@ -258,18 +237,15 @@ def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     """The fence ```heatmap: the best of `only` as a part of the best of `against`.
 
     It is a table whose cells are shaded by that part; both values stand in each cell.
-    Raises FigureError.
+    Raises FigureError, or NotYet, as `grid` does.
     """
     options = parse(body, HEAT, "record", "rows", "columns", "value", "title")
     rows, columns, value = (options[key] for key in ("rows", "columns", "value"))
     form = unit(value, str(options.get("format", "")))
     if not (options.get("only") and options.get("against")):
         raise FigureError("it needs the options 'only' and 'against': the kernels")
-    try:
-        ours = grid(evidence, options, rows, columns, value, options["only"])
-        theirs = grid(evidence, options, rows, columns, value, options["against"])
-    except NotYet:
-        return absent(options["title"])
+    ours = grid(evidence, options, rows, columns, value, options["only"])
+    theirs = grid(evidence, options, rows, columns, value, options["against"])
     head = "".join(f'<th scope="col">{number(c)}</th>' for c in ours.columns)
     cells = "".join(
         f'<tr><th scope="row">{number(int(row))}</th>'
@@ -301,11 +277,6 @@ def _heat(ours: Grid, theirs: Grid, key: tuple[str, Any], form: str) -> str:
     )
     percent = render(part, "percent")
     return f'<td class="heat-{shade}"><strong>{percent}</strong>{both}</td>'
-
-
-def absent(title: str) -> str:
-    """What stands where there is no record yet."""
-    return f'<p class="no-record">{escape(title)}: {unmeasured()}</p>'
 
 
 def _table(found: Grid, corner: str, forms: Mapping[Any, str], caption: str) -> str:
