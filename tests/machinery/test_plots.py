@@ -288,9 +288,9 @@ def test_a_logarithmic_y_axis(repository):
     shown = ticks(plot(repository, body.replace("bytes", "difference")))
     assert shown == ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹"]
     # One value has a power on both sides, and many powers are every second one.
-    for base, last, count in ("10", 1.0, 2), ("10", 1e12, 7), ("2", 9.0, 5):
+    for last, count in (1.0, 2), (1e12, 7):
         elsewhere(repository, difference={1: 1.0, 2: last})
-        scaled = body.replace("bytes", "difference").replace("log10", f"log{base}")
+        scaled = body.replace("bytes", "difference")
         assert len(ticks(plot(repository, scaled))) == count
     # From 1 kB to 100 MB in five steps: 20 MB is 4.3 steps up.
     up = (drawing.WIDE.bottom - y2) / (drawing.WIDE.bottom - drawing.WIDE.top)

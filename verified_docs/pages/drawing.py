@@ -150,7 +150,7 @@ def draw(plot: Plot, layout: Layout) -> str:
     across = _scale("x", plot.x_scale, plot.columns)
     up = _scale("y", plot.y_scale, shown)
     linear = plot.y_scale == "linear"
-    ticks = round_ticks(max(shown)) if linear else _powers(plot.y_scale, shown)
+    ticks = round_ticks(max(shown)) if linear else _powers(shown)
     frame = Frame(layout, across, up, plot.columns, ticks)
     places = dict(_places(plot, frame))
     drawn = "".join(
@@ -344,14 +344,13 @@ def round_ticks(top: float) -> list[float]:
     return [n * step for n in range(math.ceil(top / step - 1e-9) + 1)]
 
 
-def _powers(scale: str, values: list[float]) -> list[float]:
-    """Powers of the scale's base around the values, at most eight."""
-    base = 2.0 if scale == "log2" else 10.0
-    exponents = [SCALES[scale](value) for value in values]
+def _powers(values: list[float]) -> list[float]:
+    """Powers of ten around the values, at most eight."""
+    exponents = [math.log10(value) for value in values]
     low, high = math.floor(min(exponents)), math.ceil(max(exponents))
     step = max(1, math.ceil((high - low) / 7))
     steps = max(1, math.ceil((high - low) / step))
-    return [base ** (low + n * step) for n in range(steps + 1)]
+    return [10.0 ** (low + n * step) for n in range(steps + 1)]
 
 
 def number(value: Any) -> str:
