@@ -7,7 +7,8 @@ import pytest
 
 from tests.machinery.repository import H200, Repository
 from verified_docs.pages import drawing, plots, timeline
-from verified_docs.pages.figures import FigureError, unmeasured
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.figures import unmeasured
 
 PLOT = """\
 record: softmax
@@ -323,7 +324,7 @@ def test_a_measurement_may_be_a_curve(repository):
         (PLOT, "no measurement has 'cols'"),
         (f"{PLOT}each: points\n", "no measurement of measurements has a list 'points'"),
     ):
-        with pytest.raises(FigureError, match=reason):
+        with pytest.raises(PageError, match=reason):
             plot(repository, body)
 
 
@@ -426,7 +427,7 @@ def test_faults(repository, body, old, new, reason):
     changed = body.replace(old, new, 1)
     assert changed != body
     fences = {PLOT: plot, HEAT: heatmap}
-    with pytest.raises(FigureError, match=re.escape(reason)):
+    with pytest.raises(PageError, match=re.escape(reason)):
         fences.get(body, table)(repository, changed)
 
 
@@ -544,9 +545,9 @@ def test_groups_of_one_name_are_numbered(repository):
 
 
 def test_what_a_time_line_cannot_draw(repository):
-    with pytest.raises(FigureError, match="has no measurement with seq=65"):
+    with pytest.raises(PageError, match="has no measurement with seq=65"):
         spans(repository, TIMELINE.replace("64", "65"))
-    refused = pytest.raises(FigureError, match="all `programs`, or all `groups`")
+    refused = pytest.raises(PageError, match="all `programs`, or all `groups`")
     measure_groups(repository, ("consumer",), programs=[])
     with refused:
         spans(repository)
@@ -554,7 +555,7 @@ def test_what_a_time_line_cannot_draw(repository):
     with refused:
         spans(repository, TIMELINE.replace("64", "128"))  # it has neither
     unnamed = plots.Style({}, {}, {})
-    with pytest.raises(FigureError, match="'waits' is not in mkdocs"):
+    with pytest.raises(PageError, match="'waits' is not in mkdocs"):
         timeline.render(repository.evidence(), unnamed, TIMELINE)
 
 
@@ -566,14 +567,14 @@ def test_colours_and_markers_are_known_ones():
 
 def test_what_has_no_place_in_a_plot(repository):
     repository.measure([item | {"cols": str(item["cols"])} for item in MEASUREMENTS])
-    with pytest.raises(FigureError, match="holds '1024', which x_scale: log2 cannot"):
+    with pytest.raises(PageError, match="holds '1024', which x_scale: log2 cannot"):
         plot(repository)
     repository.measure(measured(fraction_of_copy=lambda f: 0))
     assert plot(repository) is not None
-    with pytest.raises(FigureError, match="y holds 0, which y_scale: log10 cannot"):
+    with pytest.raises(PageError, match="y holds 0, which y_scale: log10 cannot"):
         plot(repository, PLOT + "y_scale: log10\n")
     repository.measure(MEASUREMENTS[:1])  # One size makes a plot.
     assert plot(repository).find(".//path[@class='plot-mark']") is not None
     repository.measure([MEASUREMENTS[0] | {"kernel": f"k{n}"} for n in range(9)])
-    with pytest.raises(FigureError, match="9 series; at most 8: use only"):
+    with pytest.raises(PageError, match="9 series; at most 8: use only"):
         plot(repository)

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from tests.machinery.repository import KATEX
-from verified_docs.pages.math import Tex, TexError
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.math import Tex
 
 MACROS = {r"\m": r"\htmlClass{t-m}{m}", r"\l": r"\htmlClass{t-l}{\ell}"}
 
@@ -36,7 +37,7 @@ def test_a_formula_is_html_and_mathml(tex):
     ],
 )
 def test_bad_tex_is_named_with_its_reason(tex, formula, reason):
-    with pytest.raises(TexError) as caught:
+    with pytest.raises(PageError) as caught:
         tex.render(formula)
     assert repr(formula) in str(caught.value)
     assert reason in str(caught.value)
@@ -44,14 +45,14 @@ def test_bad_tex_is_named_with_its_reason(tex, formula, reason):
 
 def test_a_macro_does_not_leak(tex):
     tex.render(r"\gdef\leak{y} \leak")
-    with pytest.raises(TexError):
+    with pytest.raises(PageError):
         tex.render(r"\leak")
-    with pytest.raises(TexError):
+    with pytest.raises(PageError):
         Tex(KATEX).render(r"\lse")
 
 
 def test_katex_that_is_not_installed_is_said(tmp_path):
-    with pytest.raises(TexError, match="is missing: install the npm packages"):
+    with pytest.raises(PageError, match="is missing: install the npm packages"):
         Tex(tmp_path).render("x")
 
 

@@ -14,7 +14,8 @@ from html import escape
 from statistics import fmean
 from typing import Any
 
-from verified_docs.pages.figures import BREAKS, FigureError, Source, render
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.figures import BREAKS, Source, render
 
 MARGIN = 14  # between the frame and the first and last column
 ZEROS = re.compile(r"\.0+(?!\d)|^1(\.0+)?\u00a0\u00d7\u00a0(?=10)")  # of a round number
@@ -144,7 +145,7 @@ class Frame:
 
 
 def draw(plot: Plot, layout: Layout) -> str:
-    """The inside of the SVG. Raises FigureError."""
+    """The inside of the SVG. Raises PageError."""
     values = [value for line in plot.lines for value in line.values.values()]
     shown = [*values, *plot.levels.values()]
     across = _scale("x", plot.x_scale, plot.columns)
@@ -166,16 +167,16 @@ def draw(plot: Plot, layout: Layout) -> str:
 
 
 def _scale(axis: str, name: str, values: Iterable[Any]) -> Callable[[float], float]:
-    """The scale of that name, which can place every value. Raises FigureError."""
+    """The scale of that name, which can place every value. Raises PageError."""
     if name not in SCALES:
         known = ", ".join(SCALES)
-        raise FigureError(f"{name!r} is no scale; the scales are: {known}")
+        raise PageError(f"{name!r} is no scale; the scales are: {known}")
     for value in values:
         try:
             SCALES[name](value) + 0
         except (TypeError, ValueError):
             reason = f"{axis} holds {value!r}, which {axis}_scale: {name} cannot place"
-            raise FigureError(reason) from None
+            raise PageError(reason) from None
     return SCALES[name]
 
 

@@ -12,7 +12,8 @@ import yaml
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import drawing, figures, sources
 from verified_docs.pages.drawing import MARKERS, Grid, Line, Plot, number
-from verified_docs.pages.figures import FigureError, NotYet, breakable, render, unit
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.figures import NotYet, breakable, render, unit
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each"}
@@ -39,15 +40,15 @@ class Style:
                 raise ValueError(f"plots: {name}: {wanted}")
 
     def of(self, name: str, table: str) -> Any:
-        """What a table has for a name: kernel, axis or span. Raises FigureError."""
+        """What a table has for a name: kernel, axis or span. Raises PageError."""
         if name not in (known := getattr(self, table)):
-            raise FigureError(f"{name!r} is not in mkdocs.yml, plots: {table}")
+            raise PageError(f"{name!r} is not in mkdocs.yml, plots: {table}")
         return known[name]
 
     def line(self, found: Grid, series: str, row: str) -> Line:
         """A row of the plot: a kernel has its colour, others get theirs by order.
 
-        The lines of libraries are dashed. Raises FigureError.
+        The lines of libraries are dashed. Raises PageError.
         """
         there = (c for c in found.columns if (row, c) in found.values)
         values = {c: found.values[row, c] for c in there}
@@ -67,20 +68,20 @@ def short(name: str) -> str:
 
 
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
-    """The options in a fence's YAML body. Raises FigureError."""
+    """The options in a fence's YAML body. Raises PageError."""
     try:
         options = sources.settings(body)
     except yaml.YAMLError as error:
-        raise FigureError(f"its body is not YAML: {error}") from None
+        raise PageError(f"its body is not YAML: {error}") from None
     if not isinstance(options, dict):
-        raise FigureError(f"its body is a YAML mapping with {required[0]}")
+        raise PageError(f"its body is a YAML mapping with {required[0]}")
     for key in options:
         if key not in allowed:
             known = ", ".join(sorted(allowed))
-            raise FigureError(f"there is no option {key!r}; the options are: {known}")
+            raise PageError(f"there is no option {key!r}; the options are: {known}")
     for key in required:
         if not isinstance(options.get(key), str):
-            raise FigureError(f"it needs the option {key!r}")
+            raise PageError(f"it needs the option {key!r}")
     return options
 
 
@@ -95,7 +96,7 @@ def grid(
     """What the record has for the options.
 
     Measurements lie in the record's list `measurements`, or in the one named `part`.
-    With `best`, a cell has the largest value of those kernels. Raises FigureError, or
+    With `best`, a cell has the largest value of those kernels. Raises PageError, or
     NotYet where that is nothing so far.
     """
     where = dict(options.get("where") or {})
@@ -122,7 +123,7 @@ def grid(
             continue
         if key in values:
             several = f"several measurements for {row}={key[0]}, {column}={key[1]}"
-            raise FigureError(f"{several}: say more in where")
+            raise PageError(f"{several}: say more in where")
         values[key] = item[value]
     if not values:
         raise NotYet
@@ -143,7 +144,7 @@ def _best(
 
 
 def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
-    """The fence ```measurements. Raises FigureError, or NotYet, as `grid` does.
+    """The fence ```measurements. Raises PageError, or NotYet, as `grid` does.
 
     One quantity, `value`, for each value of a key, `columns`; or several quantities,
     `values: {heading: key | format}`. With the option `bare: true` the cells are
@@ -160,7 +161,7 @@ def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     else:
         form = unit(options["value"], str(options.get("format", "")))
         if options.get("bare") and form == "bytes":
-            raise FigureError("bytes have a unit of their own in each cell")
+            raise PageError("bytes have a unit of their own in each cell")
         found = grid(evidence, options, rows, options["columns"], options["value"])
         forms = dict.fromkeys(found.columns, form)
         corner = f"{rows} \N{REVERSE SOLIDUS} {options['columns']}"
@@ -175,7 +176,7 @@ def _quantities(
 ) -> tuple[Grid, dict[str, str]]:
     """A column for each of the option values, and the formats of the columns."""
     if not isinstance(options["values"], dict) or not options["values"]:
-        raise FigureError("values are written {heading: key | format}")
+        raise PageError("values are written {heading: key | format}")
     grids, forms, row = {}, {}, options["rows"]
     for heading, told in options["values"].items():
         key, _, form = (each.strip() for each in str(told).partition("|"))
@@ -191,16 +192,16 @@ def _quantities(
 
 
 def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
-    """The fence ```plot. Raises FigureError, or NotYet, as `grid` does."""
+    """The fence ```plot. Raises PageError, or NotYet, as `grid` does."""
     options = parse(body, PLOT, "record", "x", "y", "series", "title")
     form = unit(options["y"], str(options.get("format", "")))
     title, series = options["title"], options["series"]
     found = grid(evidence, options, series, options["x"], options["y"])
     if len(found.rows) > len(MARKERS):
-        raise FigureError(f"{len(found.rows)} series; at most {len(MARKERS)}: use only")
+        raise PageError(f"{len(found.rows)} series; at most {len(MARKERS)}: use only")
     lines = [style.line(found, series, row) for row in found.rows]
     if len({line.classes for line in lines}) < len(lines):
-        raise FigureError("two of its series have one colour in mkdocs.yml")
+        raise PageError("two of its series have one colour in mkdocs.yml")
     shown = Plot(
         lines,
         _levels(evidence, options),
@@ -237,13 +238,13 @@ def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     """The fence ```heatmap: the best of `only` as a part of the best of `against`.
 
     It is a table whose cells are shaded by that part; both values stand in each cell.
-    Raises FigureError, or NotYet, as `grid` does.
+    Raises PageError, or NotYet, as `grid` does.
     """
     options = parse(body, HEAT, "record", "rows", "columns", "value", "title")
     rows, columns, value = (options[key] for key in ("rows", "columns", "value"))
     form = unit(value, str(options.get("format", "")))
     if not (options.get("only") and options.get("against")):
-        raise FigureError("it needs the options 'only' and 'against': the kernels")
+        raise PageError("it needs the options 'only' and 'against': the kernels")
     ours = grid(evidence, options, rows, columns, value, options["only"])
     theirs = grid(evidence, options, rows, columns, value, options["against"])
     head = "".join(f'<th scope="col">{number(c)}</th>' for c in ours.columns)
@@ -299,11 +300,11 @@ def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
 def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
     """The option levels, {copy: 1, half: 1/2}; a value "/..." is a JSON pointer.
 
-    What is no share of 1 would be a figure of no source. Raises FigureError.
+    What is no share of 1 would be a figure of no source. Raises PageError.
     """
     option = options.get("levels", {})
     if not isinstance(option, dict):
-        raise FigureError("levels are written {copy: 1, two thirds: 2/3}")
+        raise PageError("levels are written {copy: 1, two thirds: 2/3}")
     levels = {}
     for name, value in option.items():
         recorded = str(value).startswith("/")
@@ -314,9 +315,7 @@ def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
         try:
             levels[str(name)] = float(Fraction(value))
         except (TypeError, ValueError):
-            raise FigureError(f"the level {name}: {value!r} is no number") from None
+            raise PageError(f"the level {name}: {value!r} is no number") from None
         if not recorded and not 0 <= levels[str(name)] <= 1:
-            raise FigureError(
-                f"the level {name}: {value} is neither a share nor a path"
-            )
+            raise PageError(f"the level {name}: {value} is neither a share nor a path")
     return levels

@@ -13,7 +13,8 @@ from typing import Any
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import drawing, figures
 from verified_docs.pages.drawing import CHARACTER, SCALES, Frame, Layout, number
-from verified_docs.pages.figures import FigureError, significant
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.figures import significant
 from verified_docs.pages.plots import Style, figure, parse
 
 OPTIONS = {"record", "where", "title"}
@@ -86,7 +87,7 @@ class Track:
 def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     """The fence ```timeline: the list `timeline` of a record.
 
-    Raises FigureError, or NotYet where there is none so far.
+    Raises PageError, or NotYet where there is none so far.
     """
     options = parse(body, OPTIONS, "record", "title")
     title, part = options["title"], "timeline"
@@ -96,7 +97,7 @@ def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         found = figures.select(evidence, benchmark, where, "kernel")
     kinds = {key for key in ("programs", "groups") for item in found if key in item}
     if len(kinds) != 1 or any(kinds.isdisjoint(item) for item in found):
-        raise FigureError("its measurements have all `programs`, or all `groups`")
+        raise PageError("its measurements have all `programs`, or all `groups`")
     tracks = []
     for item in found:
         stale = evidence.outdated(benchmark, part, [item["of"]])
