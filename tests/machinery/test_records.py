@@ -177,10 +177,6 @@ def test_whoever_merges_at_the_same_time_loses_nothing(repository, path):
     assert len(records.load(path).snippets) == 13
 
 
-def test_a_gpu_has_a_folder():
-    assert layout.slug("AMD Instinct MI300X (gfx942)") == "amd-instinct-mi300x-gfx942"
-
-
 # Benchmarks.
 
 
