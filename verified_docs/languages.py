@@ -1,4 +1,4 @@
-"""The languages of snippets: how each is marked, highlighted and run.
+"""The languages of snippets: how each is marked and run.
 
 A new language is one line of the table, and a reader of its sections in code/.
 """
@@ -10,20 +10,18 @@ from pathlib import PurePosixPath
 
 @dataclass(frozen=True)
 class Language:
-    """How files of one kind are shown and run.
+    """How files of one kind are marked and run.
 
     Attributes:
-        name: of a fence on a page, and of the highlighter.
         comment: what starts a comment, and so a marker.
         command: what runs a file, before its arguments (code/snippets.py).
     """
 
-    name: str
     comment: str
     command: tuple[str, ...]
 
 
-LANGUAGES = {".py": Language("python", "#", (sys.executable,))}
+LANGUAGES = {".py": Language("#", (sys.executable,))}
 
 
 def language(snippet: str) -> Language:

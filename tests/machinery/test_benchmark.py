@@ -33,7 +33,7 @@ from benchmarks.parts.hopper import timeline as clocked
 from benchmarks.run import Run
 from snippets.softmax import persistent
 from tests.harness.language import replaced_once
-from tests.machinery.repository import ROOT, Repository
+from tests.machinery.repository import ROOT
 from tests.snippets.backward.reduce_add import teach
 from verified_docs.code import snippets
 from verified_docs.evidence import records
@@ -134,19 +134,6 @@ def test_a_list_is_filled(path: Path) -> None:
     # One measurement a line.
     lines = path.read_text(encoding="utf-8").splitlines()
     assert sum('"kernel": "copy"' in line for line in lines) == 2
-
-
-def test_a_changed_benchmark_makes_its_figures_stale(path):
-    Run(path, FACTS, {}).fill(part())
-    copied = Repository(path.parent / "repository")
-    right = {name: (ROOT / name).read_bytes() for name in written(path)["manifest"]}
-    # The kernel, the clock, and the formula of what it does.
-    formula = "benchmarks/parts/softmax/measurements.py"
-    for changed in ("snippets/softmax/one_row.py", "benchmarks/timing.py", formula):
-        copied.write(right)
-        assert records.load_benchmark(path).stale(copied.root) == []
-        copied.write({changed: right[changed] + b"# changed\n"})
-        assert records.load_benchmark(path).stale(copied.root) == [changed]
 
 
 def test_the_manifest_of_a_list(path: Path) -> None:
@@ -634,26 +621,9 @@ def new_file(text: str) -> ModuleType:
     return module
 
 
-# Files, and what of them is called.
-PUBLISHED = {
-    "def softmax(x, *, block=1): ...": "softmax",
-    "def check(q, k, v): ...\ndef attend(q, k, v, *, causal): ...": "attend",
-    "def attention(q, k, v): ...\ndef longest(size): ...": "attention",
-    "def scan(x, carry): ...\nfrom math import prod": "scan",
-}
-
-
-def test_what_a_file_publishes() -> None:
-    for text, name in PUBLISHED.items():
-        inputs = dict.fromkeys("xqkv")
-        assert calls.public(new_file(text), inputs).__name__ == name
-    for text in ("SIZE = 1", "def size(rows): ...", "def run(): ..."):
-        with pytest.raises(LookupError, match=r"new\.py begins with one of x"):
-            calls.call(new_file(text), {"x": 1})
-
-
-def test_a_function_gets_what_it_has_parameters_for() -> None:
-    module = new_file("def scan(x, carry, *, block=1): return x, carry, block")
+def test_what_a_file_publishes_gets_what_it_has_parameters_for() -> None:
+    text = "def check(x): ...\ndef scan(x, carry, *, block=1): return x, carry, block"
+    module = new_file(f"{text}\ndef size(rows): ...\nfrom math import prod")
     inputs = {"x": 1, "carry": 2, "unknown": 3}
     assert calls.call(module, inputs)() == (1, 2, 1)
     assert calls.call(module, inputs, block=4)() == (1, 2, 4)
@@ -661,6 +631,8 @@ def test_a_function_gets_what_it_has_parameters_for() -> None:
         calls.call(module, inputs, tile=4)()
     with pytest.raises(TypeError, match="carry"):
         calls.call(module, {"x": 1})()
+    with pytest.raises(LookupError, match=r"new\.py begins with one of q"):
+        calls.call(module, {"q": 1})
 
 
 def test_a_kernel_is_changed_in_its_text() -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from verified_docs.pages.diagrams import DiagramError, render
+from verified_docs.pages.diagrams import render
+from verified_docs.pages.errors import PageError
 
 SVG = """<?xml version="1.0"?>
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 100">
@@ -54,7 +55,7 @@ def test_a_diagram_is_named_and_its_ids_move_together(tmp_path):
 def test_faults(tmp_path, old, new, reason):
     text = SVG.replace(old, new)
     assert text != SVG
-    with pytest.raises(DiagramError) as caught:
+    with pytest.raises(PageError) as caught:
         figure(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path / 'a.svg'}: ")
     assert reason in str(caught.value)

@@ -7,9 +7,10 @@ import pytest
 
 from tests.machinery.repository import H200, ONLINE, Repository
 from verified_docs import layout
+from verified_docs.code.sections import SnippetError
 from verified_docs.evidence import records
 from verified_docs.pages import figures
-from verified_docs.pages.figures import FigureError
+from verified_docs.pages.errors import PageError
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 LAUNCHES = [{"registers": 40}, {"registers": 62}]
@@ -93,7 +94,7 @@ MASKED = "softmax f part=masked causal=true"
 
 def test_a_figure_of_a_changed_file_is_stale(repository):
     new = "softmax f part=new"
-    with pytest.raises(FigureError, match="'new' is no list"):
+    with pytest.raises(PageError, match="'new' is no list"):
         measured(repository, new)
     repository.snippet("softmax/online.py", ONLINE + "\n")
     for query in (ONE, "error softmax/online.py float32"):
@@ -197,7 +198,7 @@ def test_what_has_not_run_is_not_yet_measured(repository):
     ],
 )
 def test_faults(repository, query, reason):
-    with pytest.raises(ValueError, match=re.escape(reason)):
+    with pytest.raises((PageError, SnippetError), match=re.escape(reason)):
         measured(repository, query)
 
 
@@ -209,9 +210,9 @@ def test_a_stated_figure_links_its_source():
         'title="Dao 2023, section &lt;3&gt;">‖x‖ | y</a>'
     )
     for text in ("4.8 TB/s", "4.8 TB/s |", "| Dao 2023"):
-        with pytest.raises(FigureError, match=r"figure \| source"):
+        with pytest.raises(PageError, match=r"figure \| source"):
             figures.stated(text, entries, "")
-    with pytest.raises(FigureError, match="names no entry of"):
+    with pytest.raises(PageError, match="names no entry of"):
         figures.stated("4.8 TB/s | somebody", entries, "")
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.machinery.repository import Repository
-from verified_docs.pages.ladder import LadderError, render
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.ladder import render
 
 NAV = [
     {"Home": "index.md"},
@@ -39,5 +40,5 @@ def test_rungs_are_numbered_in_the_order_of_the_navigation(tmp_path):
 
 
 def test_an_origin_that_is_no_rung_is_refused(tmp_path):
-    with pytest.raises(LadderError, match=r"two/d.ipynb: after: one/b.md"):
+    with pytest.raises(PageError, match=r"two/d.ipynb: after: one/b.md"):
         render(write(tmp_path, "one/b.md"), NAV)

@@ -145,10 +145,3 @@ def test_what_is_installed_is_not_installed_again(tree):
     code, told = tree.make("site")
     assert code
     assert "npm ci --loglevel=error" in told
-
-
-def test_help_names_every_target(tree):
-    lines = (ROOT / "Makefile").read_text().split("\n")
-    targets = [line.split(":")[0] for line in lines if "  ## " in line]
-    _, told = tree.make("help")
-    assert [line.split()[0] for line in told.strip().split("\n")] == targets

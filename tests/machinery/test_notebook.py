@@ -12,8 +12,9 @@ from nbformat import NotebookNode, v4
 from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
 from verified_docs.check.site import Missing, build
+from verified_docs.code.sections import SnippetError
 from verified_docs.pages import notebook
-from verified_docs.pages.notebook import NotebookError
+from verified_docs.pages.errors import PageError
 
 SNIPPET = """\
 # --8<-- [start:one]
@@ -103,7 +104,7 @@ def test_an_output_that_is_not_of_these_cells_is_refused(site, ran):
     assert {"date", "python", "torch", "sha256"} == facts.keys()
     for old, new, reason in FORGED:
         site.edit(PAGE, old, new)
-        with pytest.raises(NotebookError, match=reason):
+        with pytest.raises(PageError, match=reason):
             notebook.output(site.root / PAGE, "cell-two")
         site.write({PAGE: ran})
 
@@ -121,7 +122,7 @@ BROKEN = [
 @pytest.mark.parametrize(("name", "old", "new", "reason"), BROKEN)
 def test_a_broken_notebook_is_refused(site, name, old, new, reason):
     site.edit(name, old, new)
-    with pytest.raises(ValueError, match=reason):
+    with pytest.raises((PageError, SnippetError), match=reason):
         notebook.compose(site.root / PAGE, site.root)
 
 

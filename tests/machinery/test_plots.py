@@ -7,7 +7,8 @@ import pytest
 
 from tests.machinery.repository import H200, Repository
 from verified_docs.pages import drawing, plots, timeline
-from verified_docs.pages.figures import FigureError
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.figures import unmeasured
 
 PLOT = """\
 record: softmax
@@ -123,7 +124,7 @@ def plot(repository: Repository, body: str = PLOT, layout: str = "wide") -> ET.E
 
 def table(repository: Repository, body: str = TABLE) -> list[list[str]]:
     """The texts of the cells, row by row."""
-    figure = ET.fromstring(plots.table(repository.evidence(), body))
+    figure = ET.fromstring(plots.table(repository.evidence(), STYLE, body))
     return [["".join(cell.itertext()) for cell in row] for row in figure.iter("tr")]
 
 
@@ -262,15 +263,13 @@ def test_what_is_shown_names_its_gpu_and_links_its_record(repository):
     repository.edit("snippets/softmax/online.py", "Online", "On line")
     repository.measure(MEASUREMENTS, "NVIDIA L4")
     evidence = repository.evidence("nvidia-h200")
-    link = '<a href="../records/nvidia-l4/softmax.json">L4</a>'
-    for shown, caption in (
-        (
-            plots.plot(evidence, STYLE, PLOT, "../"),
-            f"Speed &amp; &lt;size&gt; (on {link})",
-        ),
-        (plots.table(evidence, TABLE, "../"), f"Measured on {link}"),
-        (plots.table(evidence, TABLE + "title: Speed\n", "../"), f"Speed (on {link})"),
+    on = ' (on <a href="../records/nvidia-l4/softmax.json">L4</a>)'
+    for draw, body, caption in (
+        (plots.plot, PLOT, f"Speed &amp; &lt;size&gt;{on}"),
+        (plots.table, TABLE, f"Measured{on[:1]}{on[2:-1]}"),
+        (plots.table, f"{TABLE}title: Speed\n", f"Speed{on}"),
     ):
+        shown = draw(evidence, STYLE, body, "../")
         assert f"caption>{caption}</" in shown
         assert "stale" not in shown
 
@@ -289,22 +288,14 @@ def test_a_logarithmic_y_axis(repository):
     elsewhere(repository, difference={1: 1.5e-4, 2: 2e-3, 3: 0.05})
     shown = ticks(plot(repository, body.replace("bytes", "difference")))
     assert shown == ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹"]
+    # One value has a power on both sides, and many powers are every second one.
+    for last, count in (1.0, 2), (1e12, 7):
+        elsewhere(repository, difference={1: 1.0, 2: last})
+        scaled = body.replace("bytes", "difference")
+        assert len(ticks(plot(repository, scaled))) == count
     # From 1 kB to 100 MB in five steps: 20 MB is 4.3 steps up.
     up = (drawing.WIDE.bottom - y2) / (drawing.WIDE.bottom - drawing.WIDE.top)
     assert up == pytest.approx(4.301 / 5, abs=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("scale", "values", "ticks"),
-    [
-        ("log10", [1.0], [1.0, 10.0]),
-        ("log10", [0.5, 10.0], [0.1, 1.0, 10.0]),
-        ("log10", [1.0, 1e12], [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
-        ("log2", [3.0, 9.0], [2.0, 4.0, 8.0, 16.0]),
-    ],
-)
-def test_powers_enclose_the_values(scale, values, ticks):
-    assert drawing._powers(scale, values) == ticks
 
 
 def test_ticks_up_to_a_measured_level_leave_out_the_unit_of_the_axis(repository):
@@ -333,7 +324,7 @@ def test_a_measurement_may_be_a_curve(repository):
         (PLOT, "no measurement has 'cols'"),
         (f"{PLOT}each: points\n", "no measurement of measurements has a list 'points'"),
     ):
-        with pytest.raises(FigureError, match=reason):
+        with pytest.raises(PageError, match=reason):
             plot(repository, body)
 
 
@@ -376,14 +367,15 @@ def test_a_table(repository, body, rows):
 
 def test_nothing_measured_is_said(repository):
     (repository.root / "records/nvidia-h200/softmax.json").unlink()
-    evidence = repository.evidence()
-    for shown in (
-        plots.plot(evidence, STYLE, PLOT),
-        plots.table(evidence, TABLE),
-        plots.heatmap(evidence, STYLE, HEAT),
-        timeline.render(evidence, STYLE, TIMELINE),
-    ):
-        assert '<span class="unmeasured">not yet measured</span>' in shown
+    fences = {
+        "plot": PLOT,
+        "measurements": TABLE,
+        "heatmap": HEAT,
+        "timeline": TIMELINE,
+    }
+    page = repository.page("\n\n".join(f"```{n}\n{b}```" for n, b in fences.items()))
+    assert page.count(f": {unmeasured()}</p>") == len(fences)
+    assert "Speed &amp; &lt;size&gt;: <" in page
 
 
 @pytest.mark.parametrize(
@@ -435,7 +427,7 @@ def test_faults(repository, body, old, new, reason):
     changed = body.replace(old, new, 1)
     assert changed != body
     fences = {PLOT: plot, HEAT: heatmap}
-    with pytest.raises(FigureError, match=re.escape(reason)):
+    with pytest.raises(PageError, match=re.escape(reason)):
         fences.get(body, table)(repository, changed)
 
 
@@ -553,9 +545,9 @@ def test_groups_of_one_name_are_numbered(repository):
 
 
 def test_what_a_time_line_cannot_draw(repository):
-    with pytest.raises(FigureError, match="has no measurement with seq=65"):
+    with pytest.raises(PageError, match="has no measurement with seq=65"):
         spans(repository, TIMELINE.replace("64", "65"))
-    refused = pytest.raises(FigureError, match="all `programs`, or all `groups`")
+    refused = pytest.raises(PageError, match="all `programs`, or all `groups`")
     measure_groups(repository, ("consumer",), programs=[])
     with refused:
         spans(repository)
@@ -563,7 +555,7 @@ def test_what_a_time_line_cannot_draw(repository):
     with refused:
         spans(repository, TIMELINE.replace("64", "128"))  # it has neither
     unnamed = plots.Style({}, {}, {})
-    with pytest.raises(FigureError, match="'waits' is not in mkdocs"):
+    with pytest.raises(PageError, match="'waits' is not in mkdocs"):
         timeline.render(repository.evidence(), unnamed, TIMELINE)
 
 
@@ -575,14 +567,14 @@ def test_colours_and_markers_are_known_ones():
 
 def test_what_has_no_place_in_a_plot(repository):
     repository.measure([item | {"cols": str(item["cols"])} for item in MEASUREMENTS])
-    with pytest.raises(FigureError, match="holds '1024', which x_scale: log2 cannot"):
+    with pytest.raises(PageError, match="holds '1024', which x_scale: log2 cannot"):
         plot(repository)
     repository.measure(measured(fraction_of_copy=lambda f: 0))
     assert plot(repository) is not None
-    with pytest.raises(FigureError, match="y holds 0, which y_scale: log10 cannot"):
+    with pytest.raises(PageError, match="y holds 0, which y_scale: log10 cannot"):
         plot(repository, PLOT + "y_scale: log10\n")
     repository.measure(MEASUREMENTS[:1])  # One size makes a plot.
     assert plot(repository).find(".//path[@class='plot-mark']") is not None
     repository.measure([MEASUREMENTS[0] | {"kernel": f"k{n}"} for n in range(9)])
-    with pytest.raises(FigureError, match="9 series; at most 8: use only"):
+    with pytest.raises(PageError, match="9 series; at most 8: use only"):
         plot(repository)

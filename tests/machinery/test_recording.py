@@ -299,33 +299,6 @@ def test_a_part_or_a_file_can_be_named(recorded):
     assert recorded.seen("deep/d")["state"] == "passed"
 
 
-def test_gpus_that_are_alike_share_the_work(tree, monkeypatch):
-    monkeypatch.setattr(gpu, "AT_ONCE", 1)
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7,GPU-x")
-    tree.edit("gpu/torch.py", "lambda: 1", "lambda: 3")
-    names = '["NVIDIA H200", "A40", "NVIDIA H200"][device]'
-    tree.edit("gpu/torch.py", '"NVIDIA H200"', names)
-    tests = """
-import os, tempfile, time
-from pathlib import Path
-from snippets.part import a, b
-
-def test_both_run_at_a_time(accurate):
-    accurate("float32", 0.0, 1.0)
-    here = Path(tempfile.gettempdir())
-    (here / "seen").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
-    end = time.monotonic() + 20
-    while len(seen := sorted(here.parent.glob("*/seen"))) < 2:
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    assert [each.read_text() for each in seen] == ["5", "GPU-x"]
-"""
-    tree.write(dict.fromkeys([TEST_A, TEST_B], tests))
-    status, told = tree.gpu()
-    assert status == 0, told
-    assert next(iter(tree.record()["runs"].values()))["gpus"][1] == "A40"
-
-
 @pytest.mark.parametrize(
     ("MiB", "visible", "places"),
     [
@@ -344,13 +317,16 @@ def test_as_many_test_at_a_time_as_have_room(
     assert each == sorted(places)
 
 
-def test_a_test_gives_back_what_it_took_of_the_gpu(tree):
+def test_a_test_has_a_gpu_and_gives_back_what_it_took_of_it(tree, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     tests = """
-import torch
+import os, tempfile, torch
 from snippets.part import a, b
 
 def test_takes(accurate):
     accurate("float32", 0.0, 1.0)
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
+    assert tempfile.gettempdir().endswith("/7")
     torch.cuda.reserved = 2**TAKEN
 
 def test_what_is_left():

@@ -57,12 +57,6 @@ def test_each_gpu_has_a_column_and_each_fault_a_line(repository, capsys):
     ]
 
 
-def test_a_record_that_cannot_be_read_is_named(repository, capsys):
-    repository.verify(H200).write_text('{"snippets"')
-    assert main(["--root", str(repository.root), "status"]) == 1
-    assert "nvidia-h200/verification.json: not JSON" in capsys.readouterr().err
-
-
 def test_the_pages_of_a_snippet(repository, capsys):
     for snippet, shown in ("online", "diff or part/page\n"), ("none", "none\n"):
         command = ["--root", str(repository.root), "pages", f"softmax/{snippet}.py"]

@@ -10,14 +10,7 @@ from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.sections import Section
 from verified_docs.evidence import manifest, records
-from verified_docs.evidence.records import (
-    Benchmark,
-    Entry,
-    Facts,
-    RecordError,
-    State,
-    Verification,
-)
+from verified_docs.evidence.records import Benchmark, Entry, Facts, State, Verification
 
 
 def short(gpu: str) -> str:
@@ -131,7 +124,7 @@ class Evidence:
         known = sorted({*self.verification, *self.benchmarks})
         if not self.gpu and len(known) > 1:
             told = f"there are records of {', '.join(known)}"
-            raise RecordError(f"{told}: set the option gpu to one")
+            raise records.RecordError(f"{told}: set the option gpu to one")
         return self.gpu or next(iter(known), "")
 
     def benchmark(self, name: str, part: str = "") -> Benchmark | None:

@@ -12,7 +12,7 @@ from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.sections import Section
 from verified_docs.code.snippets import Snippet
-from verified_docs.evidence.status import Status, short
+from verified_docs.evidence.status import Evidence, Status, short
 from verified_docs.pages import (
     badges,
     diagrams,
@@ -22,6 +22,7 @@ from verified_docs.pages import (
     notebook,
     plots,
     replays,
+    sources,
     timeline,
 )
 from verified_docs.pages.errors import PageError
@@ -214,6 +215,21 @@ def console(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 
 Fence = Callable[[Site, str, Mapping[str, str]], str]
+
+
+def recorded(shown: Callable[[Evidence, plots.Style, str, str], str]) -> Fence:
+    """A fence that shows a list of a benchmark's record, or that it is to come."""
+
+    def fence(site: Site, body: str, options: Mapping[str, str]) -> str:
+        try:
+            return shown(site.evidence, site.style, body, site.base)
+        except figures.NotYet:
+            title = escape(sources.settings(body).get("title", "Measurements"))
+            return f'<p class="no-record">{title}: {figures.unmeasured()}</p>'
+
+    return fence
+
+
 # The kinds: what makes the HTML, and the options.
 FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "python": (include, ()),
@@ -229,16 +245,10 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "roofline": (roofline, ("record", "bandwidth", "fp32", "bf16", "source")),
     # Of a benchmark's record: lines, two groups of kernels shape by shape, what a clock
     # inside the kernels measured, a table.
-    "plot": (lambda s, body, _: plots.plot(s.evidence, s.style, body, s.base), ()),
-    "heatmap": (
-        lambda s, body, _: plots.heatmap(s.evidence, s.style, body, s.base),
-        (),
-    ),
-    "timeline": (
-        lambda s, body, _: timeline.render(s.evidence, s.style, body, s.base),
-        (),
-    ),
-    "measurements": (lambda s, body, _: plots.table(s.evidence, body, s.base), ()),
+    "plot": (recorded(plots.plot), ()),
+    "heatmap": (recorded(plots.heatmap), ()),
+    "timeline": (recorded(timeline.render), ()),
+    "measurements": (recorded(plots.table), ()),
     # Every snippet, with what was and what was not tried on which GPU.
     "verification": (lambda s, *_: badges.table(s.statuses(), s.base, s.published), ()),
     "confirm": (confirm, ()),

@@ -14,7 +14,8 @@ from html import escape
 from statistics import fmean
 from typing import Any
 
-from verified_docs.pages.figures import BREAKS, FigureError, Source, render
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.figures import BREAKS, Source, render
 
 MARGIN = 14  # between the frame and the first and last column
 ZEROS = re.compile(r"\.0+(?!\d)|^1(\.0+)?\u00a0\u00d7\u00a0(?=10)")  # of a round number
@@ -67,6 +68,7 @@ class Layout:
 
 WIDE = Layout("wide", 800, 400, 56, 585, 48, 344, row=20, below=0, letters=19)
 NARROW = Layout("narrow", 328, 384, 46, 182, 54, 332, row=31, below=14, letters=18)
+LAYOUTS = WIDE, NARROW
 
 
 @dataclass(frozen=True)
@@ -143,13 +145,13 @@ class Frame:
 
 
 def draw(plot: Plot, layout: Layout) -> str:
-    """The inside of the SVG. Raises FigureError."""
+    """The inside of the SVG. Raises PageError."""
     values = [value for line in plot.lines for value in line.values.values()]
     shown = [*values, *plot.levels.values()]
     across = _scale("x", plot.x_scale, plot.columns)
     up = _scale("y", plot.y_scale, shown)
     linear = plot.y_scale == "linear"
-    ticks = round_ticks(max(shown)) if linear else _powers(plot.y_scale, shown)
+    ticks = round_ticks(max(shown)) if linear else _powers(shown)
     frame = Frame(layout, across, up, plot.columns, ticks)
     places = dict(_places(plot, frame))
     drawn = "".join(
@@ -165,16 +167,16 @@ def draw(plot: Plot, layout: Layout) -> str:
 
 
 def _scale(axis: str, name: str, values: Iterable[Any]) -> Callable[[float], float]:
-    """The scale of that name, which can place every value. Raises FigureError."""
+    """The scale of that name, which can place every value. Raises PageError."""
     if name not in SCALES:
         known = ", ".join(SCALES)
-        raise FigureError(f"{name!r} is no scale; the scales are: {known}")
+        raise PageError(f"{name!r} is no scale; the scales are: {known}")
     for value in values:
         try:
             SCALES[name](value) + 0
         except (TypeError, ValueError):
             reason = f"{axis} holds {value!r}, which {axis}_scale: {name} cannot place"
-            raise FigureError(reason) from None
+            raise PageError(reason) from None
     return SCALES[name]
 
 
@@ -343,14 +345,13 @@ def round_ticks(top: float) -> list[float]:
     return [n * step for n in range(math.ceil(top / step - 1e-9) + 1)]
 
 
-def _powers(scale: str, values: list[float]) -> list[float]:
-    """Powers of the scale's base around the values, at most eight."""
-    base = 2.0 if scale == "log2" else 10.0
-    exponents = [SCALES[scale](value) for value in values]
+def _powers(values: list[float]) -> list[float]:
+    """Powers of ten around the values, at most eight."""
+    exponents = [math.log10(value) for value in values]
     low, high = math.floor(min(exponents)), math.ceil(max(exponents))
     step = max(1, math.ceil((high - low) / 7))
     steps = max(1, math.ceil((high - low) / step))
-    return [base ** (low + n * step) for n in range(steps + 1)]
+    return [10.0 ** (low + n * step) for n in range(steps + 1)]
 
 
 def number(value: Any) -> str:

@@ -23,6 +23,7 @@ from markdown.extensions.toc import slugify
 from verified_docs import layout
 from verified_docs.evidence.records import Benchmark
 from verified_docs.evidence.status import Evidence, short
+from verified_docs.pages.errors import PageError
 
 LIST = "measurements"  # of a record, where no other is named
 NOT_YET = "not yet measured"
@@ -33,11 +34,7 @@ BREAKS = re.compile(r"(?<=[/_:[ -])(?=[\w(])|(?<=[a-z])(?=[A-Z])")
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-class FigureError(ValueError):
-    """A figure that cannot be quoted as it is written, with the reason."""
-
-
-class Absent(FigureError):
+class Absent(PageError):
     """A figure that a record does not have."""
 
 
@@ -108,22 +105,22 @@ FITTING = {
 
 
 def render(value: Any, form: str = "") -> str:
-    """The value in a format of FORMATS, or as it is. Raises FigureError."""
+    """The value in a format of FORMATS, or as it is. Raises PageError."""
     if not form:
         number = isinstance(value, float)
         return significant(value) if number else str(value)
     if form not in FORMATS:
         known = ", ".join(FORMATS)
-        raise FigureError(f"{form!r} is no format; the formats are: {known}")
+        raise PageError(f"{form!r} is no format; the formats are: {known}")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise FigureError(f"{value!r} is no number; it cannot be shown as {form}")
+        raise PageError(f"{value!r} is no number; it cannot be shown as {form}")
     return FORMATS[form](value)
 
 
 def unit(path: str, form: str) -> str:
     """The format in which the key at the end of a path is shown: `form`, if it fits.
 
-    A key that has one format only needs not name it. Raises FigureError.
+    A key that has one format only needs not name it. Raises PageError.
     """
     render(0, form)
     key = next((k for k in reversed(path.split("/")) if k != "median"), "")
@@ -132,16 +129,16 @@ def unit(path: str, form: str) -> str:
         return form
     if form or len(fitting) > 1:
         shown, wrong = " or ".join(filter(None, fitting)), form or "a bare number"
-        raise FigureError(f"{key} is shown as {shown}, not as {wrong}")
+        raise PageError(f"{key} is shown as {shown}, not as {wrong}")
     return fitting[0]
 
 
 def measured(evidence: Evidence, text: str) -> str:
-    """The HTML of {measured: text}. Raises FigureError and RecordError."""
+    """The HTML of {measured: text}. Raises PageError and RecordError."""
     query, _, form = (part.strip() for part in text.partition("|"))
     words = shlex.split(query)
     if len(words) < 2:
-        raise FigureError("it names a record and what to take from it")
+        raise PageError("it names a record and what to take from it")
     name, what, *filters = words
     tested = name in ("error", "bound", "run")
     form = unit(name if tested else what, form)
@@ -214,12 +211,12 @@ def _quoted(
     with maybe_newer(evidence, benchmark):
         if what.startswith("/"):
             if isinstance(benchmark.data.get(what.split("/")[1]), list):
-                raise FigureError("one of a list is named by filters, not by its place")
+                raise PageError("one of a list is named by filters, not by its place")
             changed = evidence.outdated(benchmark, "", ())
             return pointer(benchmark.data, what), gpu, bool(changed)
         found = select(evidence, benchmark, where, what.partition("/")[0])
         if len(found) > 1:
-            raise FigureError(f"{len(found)} measurements match; say more")
+            raise PageError(f"{len(found)} measurements match; say more")
         changed = evidence.outdated(benchmark, part, [str(found[0].get("kernel"))])
         return pointer(found[0], f"/{what}"), gpu, bool(changed)
 
@@ -230,7 +227,7 @@ def _verified(
     """What the tests of a file showed, on which GPU, and whether it is stale."""
     if len(rest) != 1:
         what = "FACT, such as torch" if kind == "run" else "DTYPE"
-        raise FigureError(f"it is written {{measured: {kind} FILE {what}}}")
+        raise PageError(f"it is written {{measured: {kind} FILE {what}}}")
     evidence.status(file)  # Raises SnippetError where there is no such file.
     run = evidence.quote(file)
     if run is None:
@@ -241,22 +238,22 @@ def _verified(
         facts = {key: getattr(e, kind) for key, e in run.entry.errors.items()}
     if rest[0] not in facts:
         known = ", ".join(facts) or "none"
-        raise FigureError(f"{file} has no {kind} of {rest[0]!r}; there are: {known}")
+        raise PageError(f"{file} has no {kind} of {rest[0]!r}; there are: {known}")
     return facts[rest[0]], run.gpu, not run.fresh
 
 
 def stated(text: str, entries: Mapping[str, str], base: str) -> str:
-    """The link of {stated: figure | source}. Raises FigureError.
+    """The link of {stated: figure | source}. Raises PageError.
 
     `entries` are those of the bibliography: the anchor of each by its title, which the
     source has to contain. `base` is the way to the root of the site.
     """
     figure, _, source = (part.strip() for part in text.rpartition("|"))
     if not figure or not source:
-        raise FigureError("it is written {stated: figure | source}")
+        raise PageError("it is written {stated: figure | source}")
     entry = max((e for e in entries if e in source), key=len, default=None)
     if entry is None:
-        raise FigureError(f"{source!r} names no entry of {BIBLIOGRAPHY}.md")
+        raise PageError(f"{source!r} names no entry of {BIBLIOGRAPHY}.md")
     return (
         f'<a class="stated" href="{base}{BIBLIOGRAPHY}/#{entries[entry]}" '
         f'title="{escape(source)}">{escape(figure)}</a>'
@@ -300,17 +297,17 @@ def cells(shown: Iterable[str]) -> str:
 
 
 def record(evidence: Evidence, name: str, part: str = LIST) -> Benchmark:
-    """The record to quote a list of. Raises FigureError, or NotYet if none is made."""
+    """The record to quote a list of. Raises PageError, or NotYet if none is made."""
     if found := evidence.benchmark(name, part):
         return found
     if name not in (parts := layout.parts(evidence.root)):
         known = ", ".join(parts)
-        raise FigureError(f"there is no record {name!r}; there may be: {known}")
+        raise PageError(f"there is no record {name!r}; there may be: {known}")
     raise NotYet
 
 
 def pointer(record: Mapping[str, Any], path: str) -> Any:
-    """What the JSON pointer leads to. Raises FigureError."""
+    """What the JSON pointer leads to. Raises PageError."""
     found: Any = record
     for part in path.split("/")[1:]:
         key = part.replace("~1", "/").replace("~0", "~")
@@ -321,7 +318,7 @@ def pointer(record: Mapping[str, Any], path: str) -> Any:
         else:
             raise Absent(f"the record has nothing at {path!r}")
     if isinstance(found, dict | list):
-        raise FigureError(f"{path} leads to several figures, not to one")
+        raise PageError(f"{path} leads to several figures, not to one")
     return found
 
 
@@ -337,7 +334,7 @@ def select(
     They lie in the record's list `measurements`, or in the one that `part` names. With
     `each`, a measurement is one for each point of its list of that name. A list or a
     snippet that is newer than the benchmark's run has none: NotYet is raised. Whatever
-    else is not there is misspelt: FigureError.
+    else is not there is misspelt: PageError.
     """
     data, name = benchmark.data, benchmark.path.stem
     where = dict(where)
@@ -382,7 +379,7 @@ def known_kernel(
 ) -> bool:
     """Whether a kernel is among the measurements; a new snippet is not yet.
 
-    Raises FigureError where it is neither.
+    Raises PageError where it is neither.
     """
     timed = sorted({str(item.get("kernel")) for item in measurements})
     if kernel not in timed and kernel not in layout.names(evidence.root):
@@ -398,5 +395,5 @@ def _text(value: Any) -> str:
 def _pair(item: str) -> tuple[str, str]:
     key, equals, value = item.partition("=")
     if not equals:
-        raise FigureError(f"{item!r} is no filter; write key=value")
+        raise PageError(f"{item!r} is no filter; write key=value")
     return key, value

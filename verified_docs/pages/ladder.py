@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from verified_docs.pages import sources
-
-
-class LadderError(ValueError):
-    """A navigation or a rung that cannot be drawn, with the reason."""
+from verified_docs.pages.errors import PageError
 
 
 def render(docs: Path, nav: Sequence[Mapping[str, Any]], base: str = "") -> str:
     """One numbered list for each part of the navigation that has rungs.
 
-    `base` is the way to the root of the site. Raises LadderError where `after` names
+    `base` is the way to the root of the site. Raises PageError where `after` names
     no rung.
     """
     rungs: dict[str, dict[str, dict[str, Any]]] = {}
@@ -64,7 +61,7 @@ def _rung(page: str, front: Mapping[str, Any], places: Mapping[str, str]) -> str
     after = ""
     if origin := front.get("after"):
         if origin not in places:
-            raise LadderError(f"{page}: after: {origin}, which is no rung")
+            raise PageError(f"{page}: after: {origin}, which is no rung")
         after = f" <small>after {places[origin]}</small>"
     address = f"{Path(page).with_suffix('').as_posix()}/"
     return (

@@ -41,10 +41,6 @@ LINE = 1.2  # ems, of KaTeX's stylesheet
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
-class TexError(PageError):
-    """A formula that KaTeX refuses, with the formula and the reason."""
-
-
 class Tex:
     """KaTeX with a set of macros; `katex` is the folder of the npm package."""
 
@@ -53,12 +49,12 @@ class Tex:
         self.macros = json.dumps(macros or {}, sort_keys=True)
 
     def render(self, formula: str, display: bool = False) -> str:
-        """The formula as HTML with MathML inside. Raises TexError."""
+        """The formula as HTML with MathML inside. Raises PageError."""
         self.prepare([(formula, display)])
         return _known(self.katex, self.macros)[formula.strip(), display]
 
     def prepare(self, formulas: Iterable[tuple[str, bool]]) -> None:
-        """Render those that are new, in one call of the engine. Raises TexError."""
+        """Render those that are new, in one call of the engine. Raises PageError."""
         known = _known(self.katex, self.macros)
         wanted = dict.fromkeys((formula.strip(), each) for formula, each in formulas)
         new = [each for each in wanted if each not in known]
@@ -68,7 +64,7 @@ class Tex:
         found = json.loads(str(_engine(self.katex).eval(call)))
         for each, (html, error) in zip(new, found, strict=True):
             if error:
-                raise TexError(f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1]}")
+                raise PageError(f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1]}")
             known[each] = html
 
 
@@ -76,7 +72,7 @@ class Tex:
 def _engine(katex: Path) -> MiniRacer:
     script = katex / "dist" / "katex.min.js"
     if not script.is_file():
-        raise TexError(f"{script} is missing: install the npm packages")
+        raise PageError(f"{script} is missing: install the npm packages")
     return started(script.read_text(encoding="utf-8"), RENDER)
 
 
@@ -95,12 +91,12 @@ class TexTreeprocessor(Treeprocessor):
         self.mark = mark
 
     def run(self, root: Element) -> None:
-        """Render every formula. Raises TexError, also for one inside a heading."""
+        """Render every formula. Raises PageError, also for one inside a heading."""
         for heading in root.iter():
             formula = next(filter(_is_math, heading.iter()), None)
             if heading.tag in HEADINGS and formula is not None:
                 what = f"TeX in the heading {''.join(heading.itertext()).strip()!r}"
-                raise TexError(f"{what}: a table of contents cannot show it")
+                raise PageError(f"{what}: a table of contents cannot show it")
         found = list(filter(_is_math, root.iter()))
         self.tex.prepare((_source(each), each.tag == "div") for each in found)
         for element in found:

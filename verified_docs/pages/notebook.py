@@ -21,18 +21,15 @@ from typing import Any
 
 from verified_docs.code import snippets
 from verified_docs.pages import sources
+from verified_docs.pages.errors import PageError
 
 COMMAND = "python -m verified_docs.pages.notebook"
-
-
-class NotebookError(ValueError):
-    """A notebook that cannot be published, with the reason."""
 
 
 def compose(path: Path, root: Path) -> str:
     """The Markdown of the page.
 
-    Raises NotebookError where a code cell is not the section that it names.
+    Raises PageError where a code cell is not the section that it names.
     """
     notebook = sources.notebook(path)
     name = path.relative_to(root / "docs").as_posix()
@@ -47,10 +44,10 @@ def compose(path: Path, root: Path) -> str:
             where = f"{path}: cell {cell['id']!r}"
             if not reference:
                 such = '"snippet", such as "softmax/safe.py:demo"'
-                raise NotebookError(f"{where}: its metadata has no {such}")
+                raise PageError(f"{where}: its metadata has no {such}")
             if source != text(root, reference):
                 how = f"which `{COMMAND} {path}` copies into it"
-                raise NotebookError(f"{where}: it differs from {reference}, {how}")
+                raise PageError(f"{where}: it differs from {reference}, {how}")
             blocks.append(f'```python\n--8<-- "{reference}"\n```')
             if cell["outputs"]:
                 blocks.append(f'```cell notebook="{name}" id="{cell["id"]}"\n```')
@@ -60,26 +57,26 @@ def compose(path: Path, root: Path) -> str:
 def output(path: Path, cell: str) -> tuple[str, dict[str, str]]:
     """What the cell printed, and the facts of that run.
 
-    Raises NotebookError unless the outputs are those of the cells as they are now.
+    Raises PageError unless the outputs are those of the cells as they are now.
     """
     notebook = sources.notebook(path)
     run = notebook["metadata"].get("run", {})
     printed = {name: text for name, _, text in cells(notebook)}
     if run.get("sha256") != digest(notebook):
-        raise NotebookError(f"{path}: it changed since it ran: `{COMMAND} {path}`")
+        raise PageError(f"{path}: it changed since it ran: `{COMMAND} {path}`")
     if cell not in printed:
-        raise NotebookError(f"{path}: there is no code cell {cell!r}")
+        raise PageError(f"{path}: there is no code cell {cell!r}")
     return printed[cell], run
 
 
 def cells(notebook: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Each code cell: its id, its code and what it printed. Raises NotebookError."""
+    """Each code cell: its id, its code and what it printed. Raises PageError."""
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
         for part in cell["outputs"]:
             if (part["output_type"], part.get("name")) != ("stream", "stdout"):
-                raise NotebookError(f"cell {cell['id']!r} does more than print: {part}")
+                raise PageError(f"cell {cell['id']!r} does more than print: {part}")
         printed = "".join("".join(part["text"]) for part in cell["outputs"])
         yield cell["id"], "".join(cell["source"]), printed
 

@@ -10,25 +10,10 @@ from typing import Any
 import yaml
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import figures, sources
-from verified_docs.pages.drawing import (
-    MARKERS,
-    NARROW,
-    WIDE,
-    Grid,
-    Line,
-    Plot,
-    draw,
-    number,
-)
-from verified_docs.pages.figures import (
-    FigureError,
-    NotYet,
-    breakable,
-    render,
-    unit,
-    unmeasured,
-)
+from verified_docs.pages import drawing, figures, sources
+from verified_docs.pages.drawing import MARKERS, Grid, Line, Plot, number
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.figures import NotYet, breakable, render, unit
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each"}
@@ -55,15 +40,15 @@ class Style:
                 raise ValueError(f"plots: {name}: {wanted}")
 
     def of(self, name: str, table: str) -> Any:
-        """What a table has for a name: kernel, axis or span. Raises FigureError."""
+        """What a table has for a name: kernel, axis or span. Raises PageError."""
         if name not in (known := getattr(self, table)):
-            raise FigureError(f"{name!r} is not in mkdocs.yml, plots: {table}")
+            raise PageError(f"{name!r} is not in mkdocs.yml, plots: {table}")
         return known[name]
 
     def line(self, found: Grid, series: str, row: str) -> Line:
         """A row of the plot: a kernel has its colour, others get theirs by order.
 
-        The lines of libraries are dashed. Raises FigureError.
+        The lines of libraries are dashed. Raises PageError.
         """
         there = (c for c in found.columns if (row, c) in found.values)
         values = {c: found.values[row, c] for c in there}
@@ -83,20 +68,20 @@ def short(name: str) -> str:
 
 
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
-    """The options in a fence's YAML body. Raises FigureError."""
+    """The options in a fence's YAML body. Raises PageError."""
     try:
         options = sources.settings(body)
     except yaml.YAMLError as error:
-        raise FigureError(f"its body is not YAML: {error}") from None
+        raise PageError(f"its body is not YAML: {error}") from None
     if not isinstance(options, dict):
-        raise FigureError(f"its body is a YAML mapping with {required[0]}")
+        raise PageError(f"its body is a YAML mapping with {required[0]}")
     for key in options:
         if key not in allowed:
             known = ", ".join(sorted(allowed))
-            raise FigureError(f"there is no option {key!r}; the options are: {known}")
+            raise PageError(f"there is no option {key!r}; the options are: {known}")
     for key in required:
         if not isinstance(options.get(key), str):
-            raise FigureError(f"it needs the option {key!r}")
+            raise PageError(f"it needs the option {key!r}")
     return options
 
 
@@ -111,7 +96,7 @@ def grid(
     """What the record has for the options.
 
     Measurements lie in the record's list `measurements`, or in the one named `part`.
-    With `best`, a cell has the largest value of those kernels. Raises FigureError, or
+    With `best`, a cell has the largest value of those kernels. Raises PageError, or
     NotYet where that is nothing so far.
     """
     where = dict(options.get("where") or {})
@@ -138,7 +123,7 @@ def grid(
             continue
         if key in values:
             several = f"several measurements for {row}={key[0]}, {column}={key[1]}"
-            raise FigureError(f"{several}: say more in where")
+            raise PageError(f"{several}: say more in where")
         values[key] = item[value]
     if not values:
         raise NotYet
@@ -158,8 +143,8 @@ def _best(
     return [item for item in found if best[item[row], item[column]] is item]
 
 
-def table(evidence: Evidence, body: str, base: str = "") -> str:
-    """The fence ```measurements. Raises FigureError.
+def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
+    """The fence ```measurements. Raises PageError, or NotYet, as `grid` does.
 
     One quantity, `value`, for each value of a key, `columns`; or several quantities,
     `values: {heading: key | format}`. With the option `bare: true` the cells are
@@ -170,19 +155,16 @@ def table(evidence: Evidence, body: str, base: str = "") -> str:
     needed = () if several else ("columns", "value")
     options = parse(body, allowed, "record", "rows", *needed)
     rows, title = options["rows"], str(options.get("title", ""))
-    try:
-        if several:
-            found, forms = _quantities(evidence, options)
-            corner = rows
-        else:
-            form = unit(options["value"], str(options.get("format", "")))
-            if options.get("bare") and form == "bytes":
-                raise FigureError("bytes have a unit of their own in each cell")
-            found = grid(evidence, options, rows, options["columns"], options["value"])
-            forms = dict.fromkeys(found.columns, form)
-            corner = f"{rows} \N{REVERSE SOLIDUS} {options['columns']}"
-    except NotYet:
-        return absent(title or "Measurements")
+    if several:
+        found, forms = _quantities(evidence, options)
+        corner = rows
+    else:
+        form = unit(options["value"], str(options.get("format", "")))
+        if options.get("bare") and form == "bytes":
+            raise PageError("bytes have a unit of their own in each cell")
+        found = grid(evidence, options, rows, options["columns"], options["value"])
+        forms = dict.fromkeys(found.columns, form)
+        corner = f"{rows} \N{REVERSE SOLIDUS} {options['columns']}"
     shown = _table(found, corner, forms, found.source.caption(title, base))
     if options.get("bare"):
         shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
@@ -194,7 +176,7 @@ def _quantities(
 ) -> tuple[Grid, dict[str, str]]:
     """A column for each of the option values, and the formats of the columns."""
     if not isinstance(options["values"], dict) or not options["values"]:
-        raise FigureError("values are written {heading: key | format}")
+        raise PageError("values are written {heading: key | format}")
     grids, forms, row = {}, {}, options["rows"]
     for heading, told in options["values"].items():
         key, _, form = (each.strip() for each in str(told).partition("|"))
@@ -210,20 +192,17 @@ def _quantities(
 
 
 def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
-    """The fence ```plot. Raises FigureError."""
+    """The fence ```plot. Raises PageError, or NotYet, as `grid` does."""
     options = parse(body, PLOT, "record", "x", "y", "series", "title")
     form = unit(options["y"], str(options.get("format", "")))
     title, series = options["title"], options["series"]
-    try:
-        found = grid(evidence, options, series, options["x"], options["y"])
-    except NotYet:
-        return absent(title)
+    found = grid(evidence, options, series, options["x"], options["y"])
     if len(found.rows) > len(MARKERS):
-        raise FigureError(f"{len(found.rows)} series; at most {len(MARKERS)}: use only")
+        raise PageError(f"{len(found.rows)} series; at most {len(MARKERS)}: use only")
     lines = [style.line(found, series, row) for row in found.rows]
     if len({line.classes for line in lines}) < len(lines):
-        raise FigureError("two of its series have one colour in mkdocs.yml")
-    drawing = Plot(
+        raise PageError("two of its series have one colour in mkdocs.yml")
+    shown = Plot(
         lines,
         _levels(evidence, options),
         found.columns,
@@ -233,13 +212,14 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         style.of(options["y"], "axes"),
         form,
     )
-    label = f"{title}: {drawing.y_words} by {drawing.x_words}"
-    shown = "".join(
-        each.svg(label, draw(drawing, each), role="group") for each in (WIDE, NARROW)
+    label = f"{title}: {shown.y_words} by {shown.x_words}"
+    drawn = "".join(
+        layout.svg(label, drawing.draw(shown, layout), role="group")
+        for layout in drawing.LAYOUTS
     )
     corner = f"{series} \N{REVERSE SOLIDUS} {options['x']}"
     numbers = _table(found, corner, dict.fromkeys(found.columns, form), "")
-    return figure(title, shown, numbers, found.source, base)
+    return figure(title, drawn, numbers, found.source, base)
 
 
 def figure(
@@ -258,18 +238,15 @@ def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     """The fence ```heatmap: the best of `only` as a part of the best of `against`.
 
     It is a table whose cells are shaded by that part; both values stand in each cell.
-    Raises FigureError.
+    Raises PageError, or NotYet, as `grid` does.
     """
     options = parse(body, HEAT, "record", "rows", "columns", "value", "title")
     rows, columns, value = (options[key] for key in ("rows", "columns", "value"))
     form = unit(value, str(options.get("format", "")))
     if not (options.get("only") and options.get("against")):
-        raise FigureError("it needs the options 'only' and 'against': the kernels")
-    try:
-        ours = grid(evidence, options, rows, columns, value, options["only"])
-        theirs = grid(evidence, options, rows, columns, value, options["against"])
-    except NotYet:
-        return absent(options["title"])
+        raise PageError("it needs the options 'only' and 'against': the kernels")
+    ours = grid(evidence, options, rows, columns, value, options["only"])
+    theirs = grid(evidence, options, rows, columns, value, options["against"])
     head = "".join(f'<th scope="col">{number(c)}</th>' for c in ours.columns)
     cells = "".join(
         f'<tr><th scope="row">{number(int(row))}</th>'
@@ -303,11 +280,6 @@ def _heat(ours: Grid, theirs: Grid, key: tuple[str, Any], form: str) -> str:
     return f'<td class="heat-{shade}"><strong>{percent}</strong>{both}</td>'
 
 
-def absent(title: str) -> str:
-    """What stands where there is no record yet."""
-    return f'<p class="no-record">{escape(title)}: {unmeasured()}</p>'
-
-
 def _table(found: Grid, corner: str, forms: Mapping[Any, str], caption: str) -> str:
     caption = f"<caption>{caption}</caption>" if caption else ""
     rows = (
@@ -328,11 +300,11 @@ def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
 def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
     """The option levels, {copy: 1, half: 1/2}; a value "/..." is a JSON pointer.
 
-    What is no share of 1 would be a figure of no source. Raises FigureError.
+    What is no share of 1 would be a figure of no source. Raises PageError.
     """
     option = options.get("levels", {})
     if not isinstance(option, dict):
-        raise FigureError("levels are written {copy: 1, two thirds: 2/3}")
+        raise PageError("levels are written {copy: 1, two thirds: 2/3}")
     levels = {}
     for name, value in option.items():
         recorded = str(value).startswith("/")
@@ -343,9 +315,7 @@ def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
         try:
             levels[str(name)] = float(Fraction(value))
         except (TypeError, ValueError):
-            raise FigureError(f"the level {name}: {value!r} is no number") from None
+            raise PageError(f"the level {name}: {value!r} is no number") from None
         if not recorded and not 0 <= levels[str(name)] <= 1:
-            raise FigureError(
-                f"the level {name}: {value} is neither a share nor a path"
-            )
+            raise PageError(f"the level {name}: {value} is neither a share nor a path")
     return levels

@@ -6,21 +6,19 @@ from typing import Any
 
 import yaml
 
+from verified_docs.pages.errors import PageError
+
 KEYS = ("cell_type", "id", "metadata", "source")
 
 
-class SourceError(ValueError):
-    """A file that cannot be a page; the message starts with its path and the line."""
-
-
 def read(path: Path) -> str:
-    """The text without a byte order mark. Raises SourceError if it is not UTF-8."""
+    """The text without a byte order mark. Raises PageError if it is not UTF-8."""
     data = path.read_bytes()
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise SourceError(f"{path}:{line}: the file is not UTF-8") from None
+        raise PageError(f"{path}:{line}: the file is not UTF-8") from None
 
 
 def settings(text: str) -> Any:
@@ -29,17 +27,17 @@ def settings(text: str) -> Any:
 
 
 def notebook(path: Path) -> dict[str, Any]:
-    """The notebook. Raises SourceError where its cells lack what a page needs."""
+    """The notebook. Raises PageError where its cells lack what a page needs."""
     try:
         found = json.loads(read(path))
     except json.JSONDecodeError as error:
         reason = f"not JSON, perhaps cut short: {error.msg}"
-        raise SourceError(f"{path}:{error.lineno}: {reason}") from None
+        raise PageError(f"{path}:{error.lineno}: {reason}") from None
     if not isinstance(found, dict) or not isinstance(found.get("cells"), list):
-        raise SourceError(f"{path}:1: it is no notebook: it has no list of cells")
+        raise PageError(f"{path}:1: it is no notebook: it has no list of cells")
     for number, cell in enumerate(found["cells"], 1):
         for key in KEYS:
             if not isinstance(cell, dict) or key not in cell:
                 reason = f"cell {number} has no {key!r}; save it with Jupyter again"
-                raise SourceError(f"{path}:1: {reason}")
+                raise PageError(f"{path}:1: {reason}")
     return found

@@ -11,20 +11,11 @@ from html import escape
 from typing import Any
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import figures
-from verified_docs.pages.drawing import (
-    CHARACTER,
-    NARROW,
-    SCALES,
-    WIDE,
-    Frame,
-    Layout,
-    number,
-    round_ticks,
-    x_axis,
-)
-from verified_docs.pages.figures import FigureError, NotYet, significant
-from verified_docs.pages.plots import Style, absent, figure, parse
+from verified_docs.pages import drawing, figures
+from verified_docs.pages.drawing import CHARACTER, SCALES, Frame, Layout, number
+from verified_docs.pages.errors import PageError
+from verified_docs.pages.figures import significant
+from verified_docs.pages.plots import Style, figure, parse
 
 OPTIONS = {"record", "where", "title"}
 # Heights: a row, the words above a track, the name of a lane, the axis.
@@ -94,19 +85,19 @@ class Track:
 
 
 def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
-    """The fence ```timeline: the list `timeline` of a record. Raises FigureError."""
+    """The fence ```timeline: the list `timeline` of a record.
+
+    Raises PageError, or NotYet where there is none so far.
+    """
     options = parse(body, OPTIONS, "record", "title")
     title, part = options["title"], "timeline"
     where = {**(options.get("where") or {}), "part": part}
-    try:
-        benchmark = figures.record(evidence, options["record"], part)
-        with figures.maybe_newer(evidence, benchmark):
-            found = figures.select(evidence, benchmark, where, "kernel")
-    except NotYet:
-        return absent(title)
+    benchmark = figures.record(evidence, options["record"], part)
+    with figures.maybe_newer(evidence, benchmark):
+        found = figures.select(evidence, benchmark, where, "kernel")
     kinds = {key for key in ("programs", "groups") for item in found if key in item}
     if len(kinds) != 1 or any(kinds.isdisjoint(item) for item in found):
-        raise FigureError("its measurements have all `programs`, or all `groups`")
+        raise PageError("its measurements have all `programs`, or all `groups`")
     tracks = []
     for item in found:
         stale = evidence.outdated(benchmark, part, [item["of"]])
@@ -118,10 +109,10 @@ def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     label = ". ".join([title, *(track.described for track in tracks)])
     left, axis, head = PROGRAMS if "programs" in kinds else GROUPS
     # Half of the last number stands beyond the end of the axis.
-    layouts = (
-        replace(layout, left=left, right=layout.width - 8) for layout in (WIDE, NARROW)
+    pictures = "".join(
+        _draw(tracks, replace(each, left=left, right=each.width - 8), axis, label)
+        for each in drawing.LAYOUTS
     )
-    pictures = "".join(_draw(tracks, layout, axis, label) for layout in layouts)
     source = figures.source(evidence, benchmark, part)
     return figure(title, pictures, _numbers(tracks, head), source, base)
 
@@ -174,7 +165,8 @@ def _groups(name: str, item: dict[str, Any], style: Style) -> Track:
 def _draw(tracks: list[Track], layout: Layout, axis: str, label: str) -> str:
     last = math.ceil(max(track.end for track in tracks))
     # The last number is the end of the last bar: what would touch it is left out.
-    columns = [*(int(tick) for tick in round_ticks(last) if tick < 0.85 * last), last]
+    ticks = drawing.round_ticks(last)
+    columns = [*(int(tick) for tick in ticks if tick < 0.85 * last), last]
     frame = Frame(layout, SCALES["linear"], SCALES["linear"], columns, [])
     drawn, y = [], 0
     for track in tracks:
@@ -189,7 +181,7 @@ def _draw(tracks: list[Track], layout: Layout, axis: str, label: str) -> str:
             drawn += [_bar(bar, frame, y + ROW * bar.row) for bar in lane.bars]
             y += ROW * len(lane.rows)
     layout = replace(layout, bottom=y + 8, height=y + 8 + BELOW)
-    drawn = [*x_axis(replace(frame, layout=layout), axis), *drawn]
+    drawn = [*drawing.x_axis(replace(frame, layout=layout), axis), *drawn]
     return layout.svg(label, "".join(drawn), role="img")
 
 
