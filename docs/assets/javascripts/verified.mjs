@@ -90,7 +90,8 @@ function linkLines() {
 }
 
 const sizes = new ResizeObserver((entries) => {
-  const boxes = [...new Set(entries.map(({ target }) => target.closest(SCROLLING)))];
+  // One that has left the page has no box.
+  const boxes = [...new Set(entries.map(({ target }) => target.closest(SCROLLING)))].filter(Boolean);
   // What is measured after a change is laid out once more.
   const wide = boxes.map((box) => box.scrollWidth > box.clientWidth);
   for (const [i, box] of boxes.entries()) {

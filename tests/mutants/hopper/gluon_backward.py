@@ -1,35 +1,12 @@
 """Bugs that the tests of snippets/hopper/gluon_backward.py must catch."""
 
-from pathlib import Path
+from functools import partial
 
 from tests.mutants import Mutant
+from tests.mutants.hopper.late import SLEEP
+from tests.mutants.hopper.late import late as late_in
 
-SNIPPET = Path(__file__).parents[3] / "snippets/hopper/gluon_backward.py"
-# 20 microseconds, which change nothing of a kernel that waits where it must.
-SLEEP = (
-    'gl.inline_asm_elementwise("nanosleep.u32 20000; mov.u32 $0, 0;", "=r", [], '
-    "dtype=gl.int32, is_pure=False, pack=1)\n"
-)
-
-
-def late(
-    why: str, first: str, last: str, *changes: tuple[str, str], may_hang: bool = False
-) -> Mutant:
-    """A wait is missing, and what it waits for is late: else it is mostly in time.
-
-    Args:
-        why: the bug in words.
-        first, last: the text from the one to the other is replaced.
-        changes: what changes in there, each of which it has once.
-        may_hang: as of a mutant.
-    """
-    text = SNIPPET.read_text("utf-8")
-    old = new = text[text.index(first) : text.index(last) + len(last)]
-    for before, after in changes:
-        assert new.count(before) == 1, before
-        new = new.replace(before, after)
-    return Mutant(old, new, why, may_hang=may_hang)
-
+late = partial(late_in, "gluon_backward.py")
 
 SUMS = [
     Mutant("rows.new_zeros(", "rows.new_empty(", "sums begin as they were"),

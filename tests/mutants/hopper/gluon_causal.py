@@ -2,6 +2,7 @@
 
 from tests.mutants import Mutant
 from tests.mutants.hopper.attention import LAUNCH, RESCALED
+from tests.mutants.hopper.late import too_early
 
 MUTANTS = [
     *LAUNCH,
@@ -31,6 +32,7 @@ MUTANTS = [
         "ring.index((2 * i - 1) % PLACES).reshape([BLOCK_N, ring.shape[4]]), acc",
         "V is not waited for",
     ),
+    too_early("gluon_causal.py", "2 * i - 1"),
     RESCALED,
     Mutant(
         "[line:next]\n        mbarrier.arrive(go.index((W + 1) % go.shape[0]))",

@@ -2,6 +2,7 @@
 
 from tests.mutants import Mutant
 from tests.mutants.hopper.attention import LAUNCH, NOT_CAUSAL, RESCALED
+from tests.mutants.hopper.late import too_early
 
 MUTANTS = [
     *LAUNCH,
@@ -25,4 +26,5 @@ MUTANTS = [
         "ring.index((n - 1) % PLACES).reshape([BLOCK_N, BLOCK_D]), acc",
         "V is not waited for",
     ),
+    too_early("gluon_overlapped.py", "n - 1"),
 ]
