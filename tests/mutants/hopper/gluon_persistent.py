@@ -1,93 +1,61 @@
 """Bugs that the tests of snippets/hopper/gluon_persistent.py must catch."""
 
 from tests.mutants import Mutant
-from tests.mutants.hopper.attention import LAUNCH
+from tests.mutants.hopper.attention import LAUNCH, PRODUCER
 
 MUTANTS = [
     *LAUNCH,
-    # Which blocks there are.
-    Mutant("blocks - 1 - n // some", "n // some", "the short blocks twice"),
-    Mutant("blocks - long - 1 -", "blocks - long -", "the first block of a head lost"),
-    Mutant("if n < pairs * long:", "if True:", "only blocks of long halves"),
+    *PRODUCER,
+    # Whose blocks.
+    Mutant("blocks - 1 - at, at)", "at, at)", "the first half of the blocks, twice"),
     Mutant(
-        "gl.minimum(group, pairs - done)", "group", "a last group as large as others"
+        "2 * at + 1 < blocks", "2 * at + 2 < blocks", "a block of an even number lost"
     ),
-    Mutant("done + n % some", "n % some", "the first group of heads for all"),
+    Mutant("there = there & (pair < ", "there = there | (pair < ", "heads beyond all"),
     Mutant(
-        "triton.cdiv(q.shape[2], 64 * consumers)",
-        "(q.shape[2] // (64 * consumers))",
-        "the last rows left out",
-    ),
-    Mutant("(block + 1) * BLOCK_M", "block * BLOCK_M", "the diagonal left out"),
-    Mutant("batch, head, block + 64 * W)", "batch, head, block)", "rows of the first"),
-    # Which block is next.
-    Mutant("gl.atomic_add(counter, 1)", "gl.atomic_add(counter, 2)", "every other"),
-    Mutant(
-        "            n += gl.num_programs(0)\n",
-        "            n += 2 * gl.num_programs(0)\n",
-        "the producer leaves out every other block",
-        may_hang=True,
+        "gl.program_id(0) + turn * gl.num_programs(0)",
+        "gl.program_id(0)",
+        "the first block in each turn",
     ),
     Mutant(
-        "    mbarrier.wait(told.index(0), blocks & 1)\n",
-        "",
-        "the box is read before a number is in it",
-        may_hang=True,
+        "gl.program_id(0) + turn // 2 * gl.num_programs(0)",
+        "gl.program_id(0) + turn * gl.num_programs(0)",
+        "every other pair of blocks left out",
     ),
     Mutant(
-        "heard.index(0), (blocks & 1) ^ 1)",
-        "heard.index(0), blocks & 1)",
-        "the first number waits for a reader",
-        may_hang=True,
+        "turns = triton.cdiv(items, programs)",
+        "turns = items // programs",
+        "the last turn left out",
     ),
+    Mutant("block + BLOCK_M + seq_k", "block + seq_k", "the diagonal left out"),
     Mutant(
-        "    mbarrier.arrive(heard.index(0))\n",
-        "",
-        "nobody says that the number is read",
-        may_hang=True,
-    ),
-    # Which tiles are loaded.
-    Mutant(
-        "head // (q_desc.shape[1] // k_desc.shape[1])", "0", "one head of keys for all"
-    ),
-    Mutant("load(v_desc, [", "load(k_desc, [", "K in the place of V"),
-    Mutant(
-        "full, empty, 2 * i + 1)", "full, empty, 2 * i)", "V where K is", may_hang=True
-    ),
-    Mutant(
-        "start_n -= BLOCK_N",
-        "start_n -= 2 * BLOCK_N",
-        "every other tile",
-        may_hang=True,
+        "start_m = block + 64 * W", "start_m = block", "one consumer's rows for all"
     ),
     # What goes on from block to block.
     Mutant(
-        "        first += tiles\n        blocks += 1\n        if OWN",
-        "        first += tiles\n        if OWN",
+        "            first += tiles\n            blocks += 1\n\n",
+        "            first += tiles\n\n",
         "the first Q's phase for all",
         may_hang=True,
     ),
     Mutant(
-        "        first += tiles\n        blocks += 1\n        if OWN",
-        "        blocks += 1\n        if OWN",
-        "each block walks the first places",
-        may_hang=True,
+        "(blocks & 1) ^ 1)", "blocks & 1)", "Q is waited for before it", may_hang=True
     ),
     Mutant(
-        "q_empty.index(w), (blocks & 1) ^ 1)",
-        "q_empty.index(w), blocks & 1)",
-        "Q is waited for before it",
-        may_hang=True,
-    ),
-    Mutant(
-        "            mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)\n",
+        "                mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)\n",
         "",
         "Q replaced while it is multiplied",
     ),
     Mutant(
-        "        mbarrier.wait(q_full.index(W), blocks & 1)\n",
+        "            mbarrier.wait(q_full.index(W), blocks & 1)\n",
         "",
         "Q is not waited for",
+    ),
+    Mutant(
+        "            first += tiles\n            blocks += 1\n            # --8<--",
+        "            blocks += 1\n            # --8<--",
+        "each block walks the first places",
+        may_hang=True,
     ),
     Mutant(
         "q.shape[4] <= 128  # the",
@@ -95,15 +63,21 @@ MUTANTS = [
         "Q's place given away with the output in it",
     ),
     Mutant(
-        "        if not OWN:\n",
-        "        if False:\n",
+        "            if not OWN:\n",
+        "            if False:\n",
         "Q's place is never given back",
         may_hang=True,
     ),
     Mutant(
-        "        if not OWN:\n",
-        "        if not OWN and tiles > 0:\n",
+        "            if not OWN:\n",
+        "            if not OWN and tiles > 0:\n",
         "Q's place is not given back by a block that sees nothing",
+        may_hang=True,
+    ),
+    Mutant(
+        "start_n -= BLOCK_N",
+        "start_n -= 2 * BLOCK_N",
+        "every other tile",
         may_hang=True,
     ),
 ]

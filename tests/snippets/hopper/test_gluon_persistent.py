@@ -33,8 +33,3 @@ class TestGluonPersistent(HopperTests):
     ) -> None:
         inputs = qkv((1, 2), (1, 1), *sizes, 64, dtype, device)
         self.check(*inputs, causal=causal, blocks={})
-
-    def test_heads_in_groups(self, causal: bool, device: str) -> None:
-        # K and V of two heads fill what may be in L2: groups of 4, 4 and 2 heads.
-        inputs = qkv((1, 10), (1, 5), 700, 16000, 128, HALVES[1], device)
-        self.check(*inputs, causal=causal, blocks={})
