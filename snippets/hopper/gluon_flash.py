@@ -37,9 +37,7 @@ def mask(s, start_n, ends):
 @gluon.jit
 def softmax(s, m_i, l_i, scale_log2):
     """The weights of a tile of scores, and by how much earlier sums shrink."""
-    # In two steps: a thread's chains of maxima are more, and half as long.
-    top = gl.max(gl.max(s.reshape([s.shape[0], s.shape[1] // 8, 8]), axis=1), axis=1)
-    m_new = gl.maximum(m_i, gl.convert_layout(top, m_i.type.layout) * scale_log2)
+    m_new = gl.maximum(m_i, gl.max(s, axis=1) * scale_log2)
     # All -inf so far: subtract 0, because (-inf) - (-inf) is NaN.
     shift = gl.where(m_new == float("-inf"), 0.0, m_new)
     p = gl.exp2(s * scale_log2 - shift[:, None])
@@ -74,9 +72,10 @@ def attention_kernel(q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2):
     BLOCK_D: gl.constexpr = k_desc.block_type.shape[3]
     heads, seq_q, seq_k = q_desc.shape[1], q_desc.shape[2], k_desc.shape[2]
     blocks = gl.cdiv(seq_q, BLOCK_M)
-    pair, start_m = gl.program_id(0) // blocks, gl.program_id(0) % blocks * BLOCK_M
-    batch, head = pair // heads, pair % heads
+    batch = gl.program_id(0) // blocks // heads
+    head = gl.program_id(0) // blocks % heads
     kv_head = head // (heads // k_desc.shape[1])
+    start_m = gl.program_id(0) % blocks * BLOCK_M
     # --8<-- [end:where]
     SCORES: gl.constexpr = rows_of_warps(BLOCK_N)
     SUMS: gl.constexpr = rows_of_warps(BLOCK_D)
@@ -186,7 +185,8 @@ def attention(
     Args:
         q: [batch, heads, seq_q, head_dim <= 256], float16 or bfloat16, on a Hopper GPU.
             The last stride is 1; rows, strides, address are multiples of 16 bytes.
-        k, v: [batch, kv_heads, seq_k, head_dim], else as q; kv_heads divides heads.
+        k, v: [batch, kv_heads, seq_k, head_dim], else as q. kv_heads divides heads:
+            query head h reads head h // (heads // kv_heads).
         causal: False; gluon_causal.py takes True.
         scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
         block_n: keys of a tile: 16, 32, 64 or 128; 64 at most if head_dim > 128.
