@@ -43,11 +43,6 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_the_measure_of_contrast():
-    assert contrast("#ffffff", "#000000") == pytest.approx(21)
-    assert contrast("#767676", "#ffffff") == pytest.approx(4.54, abs=0.01)
-
-
 def test_both_schemes_have_the_same_colours():
     assert set(SCHEMES) == {"default", "slate"}
     series = [name for name in SCHEMES["slate"] if name.startswith("--series-")]

@@ -3,8 +3,6 @@
 import math
 import re
 from contextlib import nullcontext
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
@@ -15,7 +13,6 @@ from tests.harness import accuracy, poison
 from tests.harness.inputs import INTERPRETED
 from tests.harness.language import replaced_once
 from tests.harness.launches import check_where_it_launches
-from tests.harness.thin import thinned
 
 needs_interpreter = pytest.mark.skipif(not INTERPRETED, reason="on the interpreter")
 
@@ -98,14 +95,6 @@ def test_under_memcheck_tensors_end_where_their_memory_ends(watch, monkeypatch):
     assert poison.guarded(tensor).untyped_storage().nbytes() == 15 * 4
 
 
-def test_autograd_and_out_work_on_poisoned_tensors(watch):
-    tensor = torch.empty(4, requires_grad=True)
-    (tensor.detach().fill_(3) * tensor).sum().backward()
-    assert tensor.grad.tolist() == [3.0] * 4
-    out = torch.ones(2)
-    assert torch.empty(2, out=out) is out
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(
     "view",
@@ -128,17 +117,6 @@ def test_guarded_copies_into_a_sea_of_nan(dtype, view):
         around = [reach(copy, offset) for offset in range(-40, 40)]
         written = [each for each in around if not each.isnan()]
         assert len(written) == len({each.data_ptr() for each in flat(x)})
-
-
-def test_memcheck_gets_a_few_cases_and_a_large_one_last():
-    items: Any = [
-        SimpleNamespace(nodeid=f"test.py::test_{n}[{case}]", get_closest_marker=marker)
-        for n, marker in enumerate([{}.get, {"large": True}.get, {"large": True}.get])
-        for case in range(9)
-    ]
-    few = [item.nodeid for item in thinned(items)]
-    assert ["test_0" in name for name in few] == [True] * 3 + [False]
-    assert few == [item.nodeid for item in thinned(items[::-1])]
 
 
 # The rule of accuracy.

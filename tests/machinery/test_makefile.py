@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 
@@ -101,19 +100,6 @@ def test_what_is_asked_of_the_gpu(tree):
             _, told = tree.make(target, f"PYTHON={script}", *arguments)
             line = f"python -m verified_docs {asked} {options}"
             assert line in told.splitlines()
-
-
-def test_a_port_that_is_taken(tree):
-    tree.script(".venv/bin/mkdocs", 'echo mkdocs "$@"')
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        code, told = tree.make("serve", f"ADDRESS={address}")
-        assert code
-        assert f"make serve: {address} is taken; name another address" in told
-        assert "mkdocs serve" not in told
-    code, told = tree.make("serve", f"ADDRESS={address}")
-    assert not code
-    assert f"mkdocs serve --dirty --livereload --dev-addr {address}" in told
 
 
 def test_a_build_that_fails_leaves_the_site_of_before(tree):

@@ -34,18 +34,6 @@ def test_the_same_as_alone(tmp_path: Path, content: str) -> None:
     assert found.stderr.split("\n")[-2:] == alone.stderr.split("\n")[-2:]
 
 
-def test_a_module_as_alone(tmp_path: Path) -> None:
-    file = tmp_path / "snippets/part/one.py"
-    file.parent.mkdir(parents=True)
-    file.with_name("two.py").write_text("x = 1")
-    file.write_text(f"from snippets.part.two import x; print(x); {FILES['who it is']}")
-    command = "-m", "snippets.part.one"
-    python = [sys.executable, *command]
-    alone = subprocess.check_output(python, cwd=tmp_path, text=True)
-    found = prepared.run(tmp_path, [*command], 60)
-    assert found.stdout == alone == f"1\n__main__ {file} [] {tmp_path}\n"
-
-
 def test_it_may_not_take_too_long(tmp_path: Path) -> None:
     file = tmp_path / "one.py"
     file.write_text("while True: pass")

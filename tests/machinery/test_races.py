@@ -1,10 +1,5 @@
 """Racecheck's report is read, and Triton's own accesses are told from others."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 from tests.machinery.repository import ROOT
@@ -83,19 +78,3 @@ def test_which_lines_of_snippets_are():
         text = (ROOT / "snippets/hopper" / name).read_text(encoding="utf-8")
         line = text.splitlines()[number - 1]
         assert line.startswith(("def ", "    gl.warp_specialize(", "    if "))
-
-
-def test_the_planted_race_compiles():
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    run = subprocess.run(
-        [sys.executable, "tests/compile/compiler.py"],
-        cwd=ROOT,
-        env=environment | {"PYTHONPATH": str(ROOT)},
-        input=str(ROOT / "tests/memcheck/racing.py"),
-        capture_output=True,
-        text=True,
-    )
-    ((name, assembly),) = json.loads(run.stdout)["torch.float32"]
-    assert name == "racing_kernel"
-    for wanted, count in (("ld.shared.v4", 1), ("st.shared.v4", 1), ("try_wait", 0)):
-        assert assembly.count(wanted) == count
