@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -209,29 +209,21 @@ def test_the_command_line(path, monkeypatch, capsys):
     assert "no GPU here" in capsys.readouterr().err
     monkeypatch.setattr(command.machine, "gpu_name", lambda: "NVIDIA H200")
     monkeypatch.setattr(command.machine, "facts", lambda root: FACTS)
-    compiled: dict[str, int] = {}
-
-    def compile_all(lists: list[Part]) -> None:
-        compiled.update({each.name: len(each.shapes) for each in lists})
-
-    monkeypatch.setattr(command, "compile_all", compile_all)
+    monkeypatch.setattr(command, "compile_all", lambda lists: None)
     monkeypatch.setattr(timing, "tune_briefly", lambda: None)
     monkeypatch.setattr(parts, "load", lambda name: part(name.partition("/")[2]))
     monkeypatch.setattr(parts, "names", lambda: ["one/a", "softmax/b", "softmax/c"])
 
-    def timed(*wanted: str) -> dict[str, int]:
-        """Time what is wanted: how many shapes of which lists were compiled for it."""
-        compiled.clear()
+    def timed(*wanted: str) -> dict[str, Any]:
+        """What is recorded when what is wanted was timed."""
         assert command.main([*wanted, "--records", str(path.parent)]) == 0
-        return compiled
+        return written(path.parent / "nvidia-h200/softmax.json")
 
-    record = path.parent / "nvidia-h200/softmax.json"
-    assert timed("softmax") == {"softmax/b": 2, "softmax/c": 2}
-    assert all(written(record)[name] for name in "bc")
-    assert timed("softmax/c") == {"softmax/c": 2}
-    before = record.read_bytes()
-    assert timed("softmax", "--quick") == {"softmax/b": 1, "softmax/c": 1}
-    assert record.read_bytes() == before
+    assert "b" not in timed("softmax/c")
+    whole = timed("softmax")
+    assert whole["b"]
+    assert whole["c"]
+    assert timed("softmax", "--quick") == whole
     with pytest.raises(SystemExit):
         command.main(["softmax/forward"])
     assert "there is no part softmax/forward: one/a" in capsys.readouterr().err
@@ -421,52 +413,24 @@ def test_the_programs_of_a_multiprocessor() -> None:
         assert programs[-1]["end_seconds"] < found["span_seconds"] < 1e-6
 
 
-TURN = {  # of each warp group: when a turn stamps what, of 1000 cycles
-    "program": (0, 10, 300, 600, 610, 900),
-    "consumer 0": (0, 10, 300, 600, 610, 900, 920, 950),
-    "consumer 1": (500, 510, 800, 1100, 1110, 1400, 1420, 1450),
-    "producer": (0, 400, 410, 500, 900, 910),
-}
+TURN = torch.tensor((0, 10, 300, 600, 610, 900))  # stamps of a turn of 1000 cycles
 
 
-def stamps_of(groups: Iterable[str], beside: int) -> torch.Tensor:
-    """What the clock tells of 12 programs: two multiprocessors have so many at a time.
-
-    Each takes 16 turns of 1000 cycles; those that are there together are 300 apart.
-    """
-    names = list(groups)
-    stamps = torch.full((12, len(names), 16, 8), -1)
-    each = range(12), range(len(names)), range(16)
-    for program, group, tile in itertools.product(*each):
-        launched, place = divmod(program // 2, beside)
+def test_the_turns_of_a_program_and_of_what_is_beside_it() -> None:
+    # Of 12 programs two multiprocessors have two at a time, which are 300 cycles apart.
+    stamps, groups = torch.full((12, 1, 16, 8), -1), {"program": clocked.IN_TURN}
+    for program, tile in itertools.product(range(12), range(16)):
+        launched, place = divmod(program // 2, 2)
         begin = 18000 * launched + 300 * place + 1000 * tile
-        told = torch.tensor(TURN[names[group]]) + begin
-        stamps[program, group, tile, : len(told)] = told
+        stamps[program, 0, tile, :6] = TURN + begin
     stamps[:, 0, 0, 7] = torch.arange(12) % 2
-    return stamps
-
-
-@pytest.mark.parametrize("kernel", clocked.GROUPS)
-def test_the_turns_of_warp_groups(kernel: str) -> None:
-    groups = clocked.GROUPS[kernel]
-    beside = 2 if "program" in groups else 1
-    found = clocked.spans(stamps_of(groups, beside), groups)
+    found = clocked.spans(stamps, groups)
     assert (found["cycles"], found["cycles_per_tile"]) == (4000, 1000)
     # The middle one, and what is on the same multiprocessor.
-    who = [(each["name"], each["program"]) for each in found["groups"]]
-    assert who == [(name, program) for program in (6, 4)[:beside] for name in groups]
-    for group in found["groups"]:
-        does = {what for what, *_ in groups[group["name"]]}
-        assert {span["what"] for span in group["spans"]} == does
-        for span in group["spans"]:
-            assert 0 <= span["begin_cycles"] < span["end_cycles"] <= 4000
+    assert [each["program"] for each in found["groups"]] == [6, 4]
     scores, *_ = (s for s in found["groups"][0]["spans"] if s["what"] == "scores")
-    assert scores["tile"] == 6
-
-
-def test_the_part_of_cycles_with_a_product() -> None:
-    groups = {"program": clocked.IN_TURN}
-    found = clocked.spans(stamps_of(groups, 2), groups)
+    times = {"tile": 6, "begin_cycles": 10, "end_cycles": 300}
+    assert scores == {"what": "scores"} | times
     # One multiplies from 10 to 300 and from 610 to 900, and in softmax until 610; the
     # other 300 cycles later.
     spans = (10, 300), (310, 600), (610, 900), (910, 1000), (0, 200)
@@ -479,11 +443,6 @@ def test_the_part_of_cycles_with_a_product() -> None:
     ):
         part = found[f"fraction_of_cycles_with_{name}"]
         assert part == pytest.approx(len(cycles) / 1000)
-
-
-def test_on_each_multiprocessor_a_program_ends() -> None:
-    groups = {"program": clocked.IN_TURN}
-    stamps = stamps_of(groups, 2)
     # Of two neighbours one ends in the midst of the other.
     stamps[:, 0, :, :6] += torch.arange(12)[:, None, None] // 2 % 2 * 8000
     with pytest.raises(LookupError, match="a program began or ended meanwhile"):

@@ -78,18 +78,6 @@ def test_what_a_gpu_target_lacks(tree, target):
         assert words in told
 
 
-def test_what_installing_and_the_sanitizer_lack(tree):
-    (tree.root / ".venv/site-installed").unlink()
-    tree.write({"old.py": OLD})
-    code, told = tree.make(".venv/site-installed", f"PYTHON={PYTHON} old.py")
-    assert (code > 0, LACKING[0][1] in told) == (True, True)
-    assert not (tree.root / ".venv/site-installed").exists()
-    (tree.root / "bin/compute-sanitizer").unlink()
-    if not shutil.which("compute-sanitizer"):
-        told = tree.make("memcheck")[1]
-        assert "make memcheck: compute-sanitizer is not on the path" in told
-
-
 def test_what_is_asked_of_the_gpu(tree):
     script = tree.script("bin/python9", 'echo python "$@"')
     for arguments, options in (
@@ -125,9 +113,3 @@ def test_what_is_installed_is_not_installed_again(tree):
     _, told = tree.make("--dry-run", "lint", "site", "check", "status")
     assert "mkdocs build" in told
     assert not any(word in told for word in ("pip", "npm", "venv .venv", "cp "))
-    # And npm says why it fails.
-    os.utime(tree.root / "node_modules/installed", (0, 0))
-    tree.script(".venv/bin/npm", 'echo "npm $@"; exit 1')
-    code, told = tree.make("site")
-    assert code
-    assert "npm ci --loglevel=error" in told

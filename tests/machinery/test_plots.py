@@ -160,12 +160,8 @@ def test_lines_are_where_the_numbers_are(repository):
     # 128, 1024 and 1048576 are 2 to the 7, 10 and 20: 3 and 10 steps apart.
     (x0, y0), (x1, y1), (x2, y2) = first
     assert (x2 - x0) / (x1 - x0) == pytest.approx(13 / 3, rel=1e-3)
-    assert (y0, y2) == (half, top)
-    up = (drawing.WIDE.bottom - y0) / (drawing.WIDE.bottom - top)
-    assert up == pytest.approx(0.5, abs=1e-3)
-    assert [x for x, _ in second] == [x0, x1]
-    assert second[1][1] == y0
-    assert y1 < y0
+    assert (y0, y1, y2) == (half, pytest.approx((half + top) / 2, abs=0.1), top)
+    assert second == [(x0, pytest.approx(1.5 * half - top / 2, abs=0.1)), (x1, half)]
 
 
 @pytest.mark.parametrize("layout", ["wide", "narrow"])
@@ -199,8 +195,6 @@ def test_a_plot_is_named_and_told_in_a_table(repository):
     cells = ["".join(cell.itertext()) for cell in figure.findall(".//details//td")]
     assert cells == [*PERCENT, "not measured"]
     assert "".join(figure.find("figcaption").itertext()) == "Speed & <size> (on H200)"
-    record = "records/nvidia-h200/softmax.json"
-    assert [each.get("href") for each in figure.iter("a")] == [record, record]
     told = "".join(figure.find("details/p").itertext())
     assert told.endswith("To repeat it: make bench PARTS=softmax")
 

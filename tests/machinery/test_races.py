@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.machinery.repository import ROOT
 from tests.memcheck import racecheck
 
 # Of demos on an H100.
@@ -69,12 +68,3 @@ def test_which_lines_are_tritons(tmp_path):
     path = tmp_path / "a.py"
     path.write_text(KERNEL, encoding="utf-8")
     assert racecheck.dispatch(path) == {("a.py", 3), ("a.py", 7)}
-
-
-def test_which_lines_of_snippets_are():
-    found = racecheck.of_snippets(ROOT)
-    assert len(found) >= 14
-    for name, number in found:
-        text = (ROOT / "snippets/hopper" / name).read_text(encoding="utf-8")
-        line = text.splitlines()[number - 1]
-        assert line.startswith(("def ", "    gl.warp_specialize(", "    if "))
