@@ -1,4 +1,4 @@
-"""Every colour of text has the contrast of WCAG AA on what it stands on."""
+"""Colours of text and of lines have the contrast of WCAG AA on what they stand on."""
 
 import re
 from pathlib import Path
@@ -16,17 +16,13 @@ SCHEMES = {
 }
 PAGE = ["--md-default-bg-color", "--md-code-bg-color"]
 LINES = ["--added", "--removed", "--marked"]
+# Those that axe-core does not judge on the pages: what changes under a pointer, and
+# lines of plots.
 BACKGROUNDS = {
     r"--md-code-(fg|hl-\w+)-color|--t-\w+": PAGE + LINES,
-    r"--md-default-fg-color(--light)?|--good|--caution|--bad|--quiet": PAGE,
     r"--md-typeset-a-color|--md-accent-fg-color": PAGE,
     r"--md-accent-bg-color": ["--md-accent-fg-color", "--md-typeset-a-color"],
     r"--series-\d+": PAGE[:1],
-    r"--md-primary-bg-color(--light)?": ["--md-primary-fg-color"],
-    r"--md-footer-fg-color--light(er)?": [
-        "--md-footer-bg-color",
-        "--md-footer-bg-color--dark",
-    ],
 }
 
 

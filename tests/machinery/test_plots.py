@@ -445,7 +445,7 @@ GROUPS = {  # what each group did, of which tile, and from when to when, in cycl
 }
 
 
-def measure_groups(repository: Repository, names: tuple[str, ...], **changes) -> None:
+def measure_groups(repository: Repository, *names: str) -> None:
     keys = "what", "tile", "begin_cycles", "end_cycles"
     spans = [
         [dict(zip(keys, span, strict=True)) for span in GROUPS[name]] for name in names
@@ -454,11 +454,11 @@ def measure_groups(repository: Repository, names: tuple[str, ...], **changes) ->
     item = {"kernel": "a + clock", "of": ONLINE, "seq": 64, "groups": groups}
     item |= {"cycles": 2010, "cycles_per_tile": 502.5}
     plain = {"kernel": ONLINE, "seq": 128}
-    repository.measure(MEASUREMENTS, timeline=[item | changes, plain])
+    repository.measure(MEASUREMENTS, timeline=[item, plain])
 
 
 def test_a_time_line_of_warp_groups(repository):
-    measure_groups(repository, ("consumer", "producer"))
+    measure_groups(repository, "consumer", "producer")
     figure = spans(repository)
     assert figure.find("svg").get("aria-label") == (
         "One & two. a + clock: 2,010 cycles, 502 a tile. "
@@ -482,16 +482,9 @@ def test_a_time_line_of_warp_groups(repository):
 def test_what_a_time_line_cannot_draw(repository):
     with pytest.raises(PageError, match="has no measurement with seq=65"):
         spans(repository, TIMELINE.replace("64", "65"))
-    refused = pytest.raises(PageError, match="all `programs`, or all `groups`")
-    measure_groups(repository, ("consumer",), programs=[])
-    with refused:
-        spans(repository)
-    measure_groups(repository, ("consumer",))
-    with refused:
+    measure_groups(repository, "consumer")
+    with pytest.raises(PageError, match="all `programs`, or all `groups`"):
         spans(repository, TIMELINE.replace("64", "128"))  # it has neither
-    unnamed = plots.Style({}, {}, {})
-    with pytest.raises(PageError, match="'waits' is not in mkdocs"):
-        timeline.render(repository.evidence(), unnamed, TIMELINE)
 
 
 def test_what_has_no_place_in_a_plot(repository):

@@ -14,12 +14,8 @@ FILES = {
     "who it is": "import sys; print(__name__, __file__, sys.argv[1:], sys.path[0])",
     "an import is missing": "print(torch.ones(2))",
     "of the tests": "import tests.harness",
-    "of the machinery": "import evidence, prepared",
-    "a neighbour": "import own; print(own.x)",
     "an error": "print('so far'); 1 / 0",
-    "an exit": "import sys; sys.exit(3)",
     "a message": "import sys; sys.exit('no')",
-    "nothing": "",
 }
 
 
@@ -27,7 +23,6 @@ FILES = {
 def test_the_same_as_alone(tmp_path: Path, content: str) -> None:
     file = tmp_path / "one.py"
     file.write_text(content)
-    (tmp_path / "own.py").write_text("x = 1")
     alone = subprocess.run([sys.executable, file], capture_output=True, text=True)
     found = prepared.run(ROOT, [str(file)], 60)
     assert (found.returncode, found.stdout) == (alone.returncode, alone.stdout)
