@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.machinery.repository import H200, L4, Repository
+from tests.machinery.repository import FACTS, H200, L4, Repository
 from verified_docs import layout
 from verified_docs.evidence import records
 from verified_docs.pages import badges
@@ -98,7 +98,8 @@ def test_a_file_has_its_facts_once_on_a_page(repository, name, recorded, words):
     assert "SHA-256" not in second
 
 
-def test_the_details(repository):
+def test_the_details(repository, monkeypatch):
+    monkeypatch.setitem(FACTS, "dirty", "yes")
     skipped = {"test_a[1]": "no <fp8>", "test_a[2]": "no <fp8>", "test_b": "x"}
     repository.verify(H200, online={"cases": 30, "skipped": skipped})
     repository.verify(L4, online=STALE)
@@ -111,6 +112,7 @@ def test_the_details(repository):
     for text in (
         "<dt>Triton</dt><dd>1</dd>",
         "<dt>Date</dt><dd>2026-01-01</dd>",
+        "<dt>Not committed then</dt><dd>some files</dd>",
         "<dt>Cases passed</dt><dd>30</dd>",
         "1.2\u00a0\N{MULTIPLICATION SIGN}\u00a010⁻⁷",
         "test_a[&lt;1&gt;]",

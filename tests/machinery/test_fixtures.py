@@ -8,6 +8,7 @@ import pytest
 import triton
 
 from tests.machinery.repository import ROOT, Repository
+from tests.snippets import conftest
 from verified_docs import layout
 from verified_docs.evidence import prepared, records
 
@@ -120,3 +121,10 @@ def test_what_they_catch_and_what_they_let_through(tree):
         assert re.search(words, told)
     seen = records.load(tree / layout.verification_file()).snippets
     assert [entry.state for entry in seen["part/wrong_ones.py"].values()] == ["failed"]
+
+
+@pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
+def test_memcheck_without_a_gpu_is_refused(monkeypatch, pytestconfig):
+    monkeypatch.setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")
+    with pytest.raises(pytest.UsageError, match="torch sees no GPU"):
+        conftest.pytest_configure(pytestconfig)
