@@ -6,15 +6,8 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-import triton
-import triton.language as tl
 
 from tests.harness import accuracy, poison
-from tests.harness.inputs import INTERPRETED
-from tests.harness.language import replaced_once
-from tests.harness.launches import check_where_it_launches
-
-needs_interpreter = pytest.mark.skipif(not INTERPRETED, reason="on the interpreter")
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 DTYPES = [*FLOATS, torch.int32, torch.bool]
@@ -231,35 +224,3 @@ def test_no_output_is_left_out_and_all_but_lse_are_recorded(monkeypatch):
     del actual["lse"]
     with pytest.raises(AssertionError):
         accuracy.compare_all(actual, reference, baseline)
-
-
-# Launches on the interpreter.
-
-
-@triton.jit
-def one_kernel(y_ptr):
-    tl.store(y_ptr, 1.0)
-
-
-def launch(x: torch.Tensor, *, at_home: bool) -> None:
-    home = torch.cuda.device_of(x) if at_home else nullcontext()
-    with home:
-        one_kernel[(1,)](x)
-
-
-@needs_interpreter
-def test_a_launch_on_another_device_than_its_input_s_is_seen():
-    check_where_it_launches(launch, torch.zeros(1), at_home=True)
-    with pytest.raises(AssertionError):
-        check_where_it_launches(launch, torch.zeros(1), at_home=False)
-
-
-@needs_interpreter
-def test_the_language_is_put_back_after_the_test():
-    before, x = vars(tl).copy(), torch.zeros(1)
-    with replaced_once():
-        for _ in range(2):
-            launch(x, at_home=True)
-        assert vars(tl) != before
-    assert vars(tl) == before
-    assert x == 1
