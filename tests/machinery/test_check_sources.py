@@ -64,7 +64,6 @@ BROKEN = [
     ([RECORD, '"cases": 12', '"cases": 0'], f"{RECORD}: /snippets/part/one.py/"),
     ([RECORD, '"part/one.py"', "part"], "not JSON, perhaps cut short"),
     ([PAGE, "It doubles", "It doubles \N{CENT SIGN}"], "utf-8"),
-    (["mkdocs.yml", "site_name: A", "site_name: [A"], "mkdocs.yml"),
     (["mkdocs.yml", "gpu: test-gpu", "gpu: ''"], "set the option gpu to one"),
 ]  # fmt: skip
 

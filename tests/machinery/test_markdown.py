@@ -27,14 +27,10 @@ def indent(text: str, by: str) -> str:
 CONTEXTS = {
     "plain": INCLUDE,
     "tildes": INCLUDE.replace("```", "~~~~"),
-    "list": "- item\n\n" + indent(INCLUDE, "    "),
     "nested list": "1. one\n\n    - two\n\n" + indent(INCLUDE, " " * 8),
-    "quote": indent(INCLUDE, "> "),
     "quoted list": "> - item\n>\n" + indent(INCLUDE, ">     "),
-    "admonition": '!!! note "Note"\n\n' + indent(INCLUDE, "    "),
     "details": '??? question "Why?"\n\n    ??? success "So"\n\n'
     + indent(INCLUDE, " " * 8),
-    "tab": '=== "A"\n\n    text\n\n=== "B"\n\n' + indent(INCLUDE, "    "),
     "tab in admonition": '!!! note\n\n    === "A"\n\n' + indent(INCLUDE, " " * 8),
     "html": '<div markdown="1">\n\n' + INCLUDE + "\n\n</div>",
     "tabs for spaces": "- item\n\n" + indent(INCLUDE, "\t"),

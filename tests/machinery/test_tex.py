@@ -55,10 +55,8 @@ CONTEXTS = {
     "paragraph": "A $FORMULA$ in text, *and $FORMULA$ in stress*.",
     "display": "$$\nFORMULA\n$$\n\n\\[FORMULA\\]",
     "list": "- $FORMULA$\n\n    $$\n    FORMULA\n    $$",
-    "quote": "> $FORMULA$\n>\n> $$\n> FORMULA\n> $$",
     "admonition": '!!! note "With $FORMULA$"\n\n    $$\n    FORMULA\n    $$',
     "tab": '=== "A"\n\n    $FORMULA$\n\n    $$\n    FORMULA\n    $$',
-    "details": '??? question "$FORMULA$"\n\n    $FORMULA$',
     "table": "| a | b |\n|---|---|\n| $FORMULA$ | $FORMULA$ |",
     "html": '<div markdown="1">\n\n$FORMULA$\n\n$$\nFORMULA\n$$\n\n</div>',
 }
