@@ -1,10 +1,13 @@
 """What the reader copies or downloads is what the files hold, byte for byte."""
 
 from pathlib import Path
+from zipfile import ZipFile
 
 from playwright.sync_api import Page
 
+from tests.site.server import SITE
 from tests.site.visit import Visit
+from verified_docs import layout
 from verified_docs.code import snippets
 
 ROOT = Path(__file__).parents[2]
@@ -69,3 +72,9 @@ def test_download_is_the_file(page: Page, address: str) -> None:
     assert download.value.suggested_filename == "online.py"
     file = ROOT / "snippets/softmax/online.py"
     assert Path(download.value.path()).read_bytes() == file.read_bytes()
+
+
+def test_every_snippet_is_in_the_zip() -> None:
+    with ZipFile(SITE / "snippets.zip") as archive:
+        for name in ("LICENSE", *map(layout.snippet_file, layout.names(ROOT))):
+            assert archive.read(name) == (ROOT / name).read_bytes()
