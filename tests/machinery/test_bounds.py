@@ -1,11 +1,10 @@
-"""The bounds checker, on kernels that leave their tensors and on kernels that do not.
+"""The bounds checker, on kernels that leave their tensors: those of snippets do not.
 
 These kernels run on the interpreter only, also where there is a GPU.
 """
 
 import re
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import pytest
 import torch
@@ -33,13 +32,13 @@ def helper(pointers, mask):
 
 
 @triton.jit
-def copy(x_ptr, y_ptr, n, first, stride_x, MASKED: tl.constexpr, BLOCK: tl.constexpr):
+def copy(x_ptr, y_ptr, n, first, MASKED: tl.constexpr, BLOCK: tl.constexpr):
     offs = first + tl.arange(0, BLOCK)
     if MASKED:
         mask = offs < n
-        tl.store(y_ptr + offs, helper(x_ptr + offs * stride_x, mask), mask)
+        tl.store(y_ptr + offs, helper(x_ptr + offs, mask), mask)
     else:
-        tl.store(y_ptr + offs, tl.load(x_ptr + offs * stride_x))
+        tl.store(y_ptr + offs, tl.load(x_ptr + offs))
 
 
 @triton.jit
@@ -64,25 +63,15 @@ def lock(y_ptr, offset):
 
 
 @triton.jit
-def product(x_ptr, y_ptr, z_ptr, n, BLOCK: tl.constexpr):
-    rows = tl.arange(0, BLOCK)[:, None]
-    cols = tl.arange(0, BLOCK)[None, :]
-    x = tl.load(x_ptr + rows * n + cols, (rows < n) & (cols < n), other=0.0)
-    y = tl.trans(tl.load(y_ptr + rows * n + cols, (rows < n) & (cols < n), other=0.0))
-    z = tl.dot(x, y, input_precision="ieee")
-    tl.store(z_ptr + rows * n + cols, z, (rows <= n) & (cols < n))
-
-
-@triton.jit
 def described(descriptor, y_ptr, BLOCK: tl.constexpr):
     tile = descriptor.load([0, 0])
     tl.store(y_ptr + tl.arange(0, BLOCK), tl.sum(tile, axis=0))
 
 
-def test_a_kernel_without_a_mask_does_not(bounds):
+def test_a_kernel_without_a_mask_leaves_its_tensors(bounds):
     x, y = torch.randn(100), torch.zeros(100)
     with pytest.raises(OutOfBounds) as caught:
-        copy[(1,)](x, y, 100, 0, 1, MASKED=False, BLOCK=128)
+        copy[(1,)](x, y, 100, 0, MASKED=False, BLOCK=128)
     for fact in ("copy loads 28 of 128", "x_ptr +100 elements", "program (0, 0, 0)"):
         assert fact in str(caught.value)
     assert bounds.violations == [str(caught.value)]
@@ -97,14 +86,13 @@ TWENTY = zeros(20)
 LOCKS = torch.zeros(4, dtype=torch.int32)
 # A launch, how it goes on, and where it leaves its tensors.
 OUTSIDE = [
-    (copy, (zeros(100), zeros(100), 100, -1, 1, True, 4), r"loads 1 of 4 .* -1 elem"),
+    (copy, (zeros(100), zeros(100), 100, -1, True, 4), r"loads 1 of 4 .* -1 elem"),
     (halfway, (zeros(10),), r"stores .* \+9.5 elements"),
     (halfway, (torch.zeros(99, dtype=torch.int8)[::2],), r"stores .* \+38 elements"),
     (store, (TWENTY[:10], 10), "store stores"),  # into a tensor of no launch
     (store, {"y_ptr": zeros(4), "offset": 4}, "y_ptr"),
     (count, (zeros(6), 8, 8), "count updates 2 of 8"),
     (lock, (LOCKS, 4), "lock updates"),
-    (product, (*torch.randn(2, 5, 5), zeros(5, 5), 5, 16), r"5 of 30 .* z_ptr \+25"),
 ]
 
 
@@ -113,21 +101,6 @@ def test_what_lies_outside(kernel, arguments, where):
     named = arguments if isinstance(arguments, dict) else {}
     with pytest.raises(OutOfBounds, match=where):
         kernel[(1,)](*(() if named else arguments), **named)
-
-
-def test_what_lies_inside(bounds):
-    copy[(1,)](TWENTY[:10], TWENTY[10:], 10, 0, 1, MASKED=True, BLOCK=16)
-    assert bounds.checked == 20
-    store[(1,)](TWENTY[10:], 0)
-    store[(1,)](y_ptr=TWENTY, offset=3)
-    lock[(1,)](LOCKS, 3)
-    y = zeros(6)
-    count[(2,)](y, 6, BLOCK=8)
-    assert y.tolist() == [2.0] * 6
-    (a, b), c = torch.randn(2, 5, 5), zeros(6, 5)
-    product[(1,)](a, b, c, 5, BLOCK=16)
-    torch.testing.assert_close(c[:5], a @ b.t())
-    assert not bounds.violations
 
 
 VIEWS = [
@@ -147,30 +120,13 @@ VIEWS = [
 def test_leaving_a_view_is_leaving_although_its_storage_goes_on(view, outside, dtype):
     storage = torch.zeros(3, 10, dtype=dtype)
     x = view(storage)
-    inside = {
-        sum(i * s for i, s in zip(index, x.stride(), strict=True))
-        for index in torch.ones(x.shape).nonzero().tolist()
-    }
-    for offset in inside:
-        store[(1,)](x, offset)
     for offset in outside:
-        assert offset not in inside
         with pytest.raises(OutOfBounds, match=re.escape(f"y_ptr {offset:+} elements")):
             store[(1,)](x, offset)
-    assert storage.sum() == len(inside)
+    assert not storage.any()
 
 
-@pytest.mark.parametrize("rows", [8, 20])
-def test_a_descriptor_masks_and_its_base_bounds_it(rows):
-    x = torch.randn(8, 16)
-    y = torch.zeros(16)
-    tile = TensorDescriptor(x, [rows, 16], [16, 1], [16, 16])
-    outside = pytest.raises(OutOfBounds, match="described loads")
-    with nullcontext() if rows == 8 else outside:
-        described[(1,)](tile, y, BLOCK=16)
-        torch.testing.assert_close(y, x.sum(0))
-
-
-def test_other_errors_stay_what_they_are():
-    with pytest.raises(triton.runtime.interpreter.InterpreterError):
-        copy[(1,)](torch.zeros(4), torch.zeros(4), 4, 0, 1, MASKED=True, BLOCK=3)
+def test_the_base_of_a_descriptor_bounds_it():
+    tile = TensorDescriptor(zeros(8, 16), [20, 16], [16, 1], [16, 16])
+    with pytest.raises(OutOfBounds, match="described loads"):
+        described[(1,)](tile, zeros(16), BLOCK=16)

@@ -37,17 +37,13 @@ def recorded(repository: Repository) -> None:
     [
         (0.973, "percent", "97 %"),
         (0.044, "percent", "4.4 %"),
-        (0, "percent", "0 %"),
         (1.2345e-7, "sci", f"1.2 {TIMES} 10⁻⁷"),
         (0.0, "sci", "0"),
-        (12345.0, "sci", f"1.2 {TIMES} 10⁴"),
         (4.25e12, "TB/s", "4.25 TB/s"),
-        (9.996e12, "TB/s", "10.0 TB/s"),
         (4.25e12, "GB/s", "4,250 GB/s"),
         (6.9e14, "TFLOP/s", "690 TFLOP/s"),
         (512, "bytes", "512 bytes"),
         (133120, "bytes", "133 kB"),
-        (2e6, "bytes", "2.00 MB"),
         (34359738368, "bytes", "34.4 GB"),
         (1.5e-3, "ms", "1.50 ms"),
         (1.5e-6, "us", "1.50 µs"),
@@ -177,7 +173,6 @@ def test_what_has_not_run_is_not_yet_measured(repository):
         ("softmax speed", "no measurement has 'speed'; they have: bytes_per_second"),
         ("softmax f kernle=x", "no measurement has 'kernle'"),
         ("softmax f part=maksed", "'maksed' is no list of measurements; there are: "),
-        ("softmax f part=manifest", "'manifest' is no list of measurements"),
         ("sofmax f", "there is no record 'sofmax'; there may be: softmax"),
         ("softmax f online", "'online' is no filter; write key=value"),
         ("softmax /ceilings/copy | parsec", "'parsec' is no format; the formats are"),
@@ -185,7 +180,6 @@ def test_what_has_not_run_is_not_yet_measured(repository):
         ("softmax /ceilings/copy", "not as a bare number"),
         ("softmax /ceilings/matmul | TFLOP/s", "the record has nothing at '/ceilings"),
         ("softmax f cols=128 | percent", "f is shown as count, not as percent"),
-        ("softmax fraction_of_copy kernel=liger | x", "shown as percent, not as x"),
         ("softmax /measurements/0/f", "one of a list is named by filters"),
         ("softmax /environment", "/environment leads to several figures"),
         ("", "it names a record and what to take from it"),
@@ -214,13 +208,3 @@ def test_a_stated_figure_links_its_source():
             figures.stated(text, entries, "")
     with pytest.raises(PageError, match="names no entry of"):
         figures.stated("4.8 TB/s | somebody", entries, "")
-
-
-def test_where_a_name_may_break() -> None:
-    for pieces in (
-        "backward/ two_ kernels.py",
-        "Test Online:: test_ x[ a&amp;b- 0.9]",
-        "sdpa- flash",
-    ):
-        name = pieces.replace(" ", "").replace("&amp;", "&")
-        assert figures.breakable(name) == pieces.replace(" ", "<wbr/>")

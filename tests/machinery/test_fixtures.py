@@ -97,7 +97,7 @@ def tree(tmp_path: Path) -> Path:
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
 def test_what_they_catch_and_what_they_let_through(tree):
     (tree / "run.py").write_text(RUN)
-    told = prepared.run(ROOT, [str(tree / "run.py")], 60).stdout
+    told = prepared.run(ROOT, [str(tree / "run.py")], 300).stdout
     outcomes = {
         line.split(" - ")[0].replace("tests/snippets/part/test_wrong_ones.py::", "")
         for line in told.splitlines()

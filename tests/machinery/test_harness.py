@@ -3,21 +3,11 @@
 import math
 import re
 from contextlib import nullcontext
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 import torch
-import triton
-import triton.language as tl
 
 from tests.harness import accuracy, poison
-from tests.harness.inputs import INTERPRETED
-from tests.harness.language import replaced_once
-from tests.harness.launches import check_where_it_launches
-from tests.harness.thin import thinned
-
-needs_interpreter = pytest.mark.skipif(not INTERPRETED, reason="on the interpreter")
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 DTYPES = [*FLOATS, torch.int32, torch.bool]
@@ -98,14 +88,6 @@ def test_under_memcheck_tensors_end_where_their_memory_ends(watch, monkeypatch):
     assert poison.guarded(tensor).untyped_storage().nbytes() == 15 * 4
 
 
-def test_autograd_and_out_work_on_poisoned_tensors(watch):
-    tensor = torch.empty(4, requires_grad=True)
-    (tensor.detach().fill_(3) * tensor).sum().backward()
-    assert tensor.grad.tolist() == [3.0] * 4
-    out = torch.ones(2)
-    assert torch.empty(2, out=out) is out
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(
     "view",
@@ -128,17 +110,6 @@ def test_guarded_copies_into_a_sea_of_nan(dtype, view):
         around = [reach(copy, offset) for offset in range(-40, 40)]
         written = [each for each in around if not each.isnan()]
         assert len(written) == len({each.data_ptr() for each in flat(x)})
-
-
-def test_memcheck_gets_a_few_cases_and_a_large_one_last():
-    items: Any = [
-        SimpleNamespace(nodeid=f"test.py::test_{n}[{case}]", get_closest_marker=marker)
-        for n, marker in enumerate([{}.get, {"large": True}.get, {"large": True}.get])
-        for case in range(9)
-    ]
-    few = [item.nodeid for item in thinned(items)]
-    assert ["test_0" in name for name in few] == [True] * 3 + [False]
-    assert few == [item.nodeid for item in thinned(items[::-1])]
 
 
 # The rule of accuracy.
@@ -253,35 +224,3 @@ def test_no_output_is_left_out_and_all_but_lse_are_recorded(monkeypatch):
     del actual["lse"]
     with pytest.raises(AssertionError):
         accuracy.compare_all(actual, reference, baseline)
-
-
-# Launches on the interpreter.
-
-
-@triton.jit
-def one_kernel(y_ptr):
-    tl.store(y_ptr, 1.0)
-
-
-def launch(x: torch.Tensor, *, at_home: bool) -> None:
-    home = torch.cuda.device_of(x) if at_home else nullcontext()
-    with home:
-        one_kernel[(1,)](x)
-
-
-@needs_interpreter
-def test_a_launch_on_another_device_than_its_input_s_is_seen():
-    check_where_it_launches(launch, torch.zeros(1), at_home=True)
-    with pytest.raises(AssertionError):
-        check_where_it_launches(launch, torch.zeros(1), at_home=False)
-
-
-@needs_interpreter
-def test_the_language_is_put_back_after_the_test():
-    before, x = vars(tl).copy(), torch.zeros(1)
-    with replaced_once():
-        for _ in range(2):
-            launch(x, at_home=True)
-        assert vars(tl) != before
-    assert vars(tl) == before
-    assert x == 1

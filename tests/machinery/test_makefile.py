@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 
@@ -79,18 +78,6 @@ def test_what_a_gpu_target_lacks(tree, target):
         assert words in told
 
 
-def test_what_installing_and_the_sanitizer_lack(tree):
-    (tree.root / ".venv/site-installed").unlink()
-    tree.write({"old.py": OLD})
-    code, told = tree.make(".venv/site-installed", f"PYTHON={PYTHON} old.py")
-    assert (code > 0, LACKING[0][1] in told) == (True, True)
-    assert not (tree.root / ".venv/site-installed").exists()
-    (tree.root / "bin/compute-sanitizer").unlink()
-    if not shutil.which("compute-sanitizer"):
-        told = tree.make("memcheck")[1]
-        assert "make memcheck: compute-sanitizer is not on the path" in told
-
-
 def test_what_is_asked_of_the_gpu(tree):
     script = tree.script("bin/python9", 'echo python "$@"')
     for arguments, options in (
@@ -101,19 +88,6 @@ def test_what_is_asked_of_the_gpu(tree):
             _, told = tree.make(target, f"PYTHON={script}", *arguments)
             line = f"python -m verified_docs {asked} {options}"
             assert line in told.splitlines()
-
-
-def test_a_port_that_is_taken(tree):
-    tree.script(".venv/bin/mkdocs", 'echo mkdocs "$@"')
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        code, told = tree.make("serve", f"ADDRESS={address}")
-        assert code
-        assert f"make serve: {address} is taken; name another address" in told
-        assert "mkdocs serve" not in told
-    code, told = tree.make("serve", f"ADDRESS={address}")
-    assert not code
-    assert f"mkdocs serve --dirty --livereload --dev-addr {address}" in told
 
 
 def test_a_build_that_fails_leaves_the_site_of_before(tree):
@@ -139,9 +113,3 @@ def test_what_is_installed_is_not_installed_again(tree):
     _, told = tree.make("--dry-run", "lint", "site", "check", "status")
     assert "mkdocs build" in told
     assert not any(word in told for word in ("pip", "npm", "venv .venv", "cp "))
-    # And npm says why it fails.
-    os.utime(tree.root / "node_modules/installed", (0, 0))
-    tree.script(".venv/bin/npm", 'echo "npm $@"; exit 1')
-    code, told = tree.make("site")
-    assert code
-    assert "npm ci --loglevel=error" in told

@@ -11,7 +11,7 @@ from nbformat import NotebookNode, v4
 
 from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
-from verified_docs.check.site import Missing, build
+from verified_docs.check.site import build
 from verified_docs.code.sections import SnippetError
 from verified_docs.pages import notebook
 from verified_docs.pages.errors import PageError
@@ -124,17 +124,6 @@ def test_a_broken_notebook_is_refused(site, name, old, new, reason):
     site.edit(name, old, new)
     with pytest.raises((PageError, SnippetError), match=reason):
         notebook.compose(site.root / PAGE, site.root)
-
-
-def test_the_build_says_why_it_stopped(site, caplog, ran):
-    for old, new, reason in (
-        ("A page", "\xf6", "8: the file is not UTF-8"),
-        ("index.md)", "o.md)", "o.md"),
-    ):
-        site.write({PAGE: ran.replace(old, new).encode("latin-1")})
-        with pytest.raises(Missing):
-            build(site.root, site.root / "site", mark="")
-        assert re.search(reason, caplog.text)
 
 
 DOWNLOADED = sorted((ROOT / layout.NOTEBOOKS).glob("*.ipynb"))

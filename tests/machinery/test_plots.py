@@ -160,36 +160,23 @@ def test_lines_are_where_the_numbers_are(repository):
     # 128, 1024 and 1048576 are 2 to the 7, 10 and 20: 3 and 10 steps apart.
     (x0, y0), (x1, y1), (x2, y2) = first
     assert (x2 - x0) / (x1 - x0) == pytest.approx(13 / 3, rel=1e-3)
-    assert (y0, y2) == (half, top)
-    up = (drawing.WIDE.bottom - y0) / (drawing.WIDE.bottom - top)
-    assert up == pytest.approx(0.5, abs=1e-3)
-    assert [x for x, _ in second] == [x0, x1]
-    assert second[1][1] == y0
-    assert y1 < y0
+    assert (y0, y1, y2) == (half, pytest.approx((half + top) / 2, abs=0.1), top)
+    assert second == [(x0, pytest.approx(1.5 * half - top / 2, abs=0.1)), (x1, half)]
 
 
 @pytest.mark.parametrize("layout", ["wide", "narrow"])
-def test_each_line_has_its_label_at_its_end(repository, layout):
+def test_a_line_ends_at_its_label_and_a_column_has_its_values_there(repository, layout):
     figure = plot(repository, layout=layout)
     found = labels(figure)
     assert list(found) == ["copy", "half", "online", "torch.softmax"]
-    assert found["copy"] < found["half"]
     for line in figure.findall(".//path[@class='plot-line']/.."):
-        end = points(line.find("path[@class='plot-line']"))[-1]
+        # Where the leader leads stand the marker of the line and its name.
         leader = line.find("path[@class='plot-leader']").get("d")
-        assert leader.startswith(f"M{end[0]:.1f},{end[1]:.1f}H")
-        # Where it leads stand the marker of the line and its name.
         place = float(leader.rpartition(",")[2])
         marks = line.findall("path[@class='plot-mark']")
         assert marks[-1].get("transform").endswith(f",{place:.1f})")
         assert place + 4 in found.values()
-
-
-@pytest.mark.parametrize("layout", ["wide", "narrow"])
-def test_a_column_says_and_shows_its_values_beside_the_labels(repository, layout):
-    figure = plot(repository, layout=layout)
-    first, second, last = every = columns(figure)
-    assert {each.get("tabindex") for each in every} == {"0"}
+    first, second, last = columns(figure)
     assert [each.get("aria-label") for each in (first, last)] == [
         "columns of a row 128: online 50\u00a0%, torch.softmax 25\u00a0%",
         "columns of a row 1,048,576: online 100\u00a0%",
@@ -197,14 +184,8 @@ def test_a_column_says_and_shows_its_values_beside_the_labels(repository, layout
     shown = {t.text: float(t.get("y")) for t in second.findall("text/tspan")}
     assert list(shown) == ["at 1,024", "75\u00a0%", "50\u00a0%"]
     below = drawing.NARROW.below if layout == "narrow" else 0
-    at = labels(figure)
-    assert shown["75\u00a0%"] == pytest.approx(at["online"] + below)
-    assert shown["50\u00a0%"] == pytest.approx(at["torch.softmax"] + below)
-    # Wherever the pointer is in the frame, it is over one column.
-    areas = [each.find("rect") for each in every]
-    edges = [float(area.get("x")) for area in areas]
-    ends = [e + float(a.get("width")) for e, a in zip(edges, areas, strict=True)]
-    assert ends[:-1] == pytest.approx(edges[1:], abs=0.2)
+    assert shown["75\u00a0%"] == pytest.approx(found["online"] + below)
+    assert shown["50\u00a0%"] == pytest.approx(found["torch.softmax"] + below)
 
 
 def test_a_plot_is_named_and_told_in_a_table(repository):
@@ -214,8 +195,6 @@ def test_a_plot_is_named_and_told_in_a_table(repository):
     cells = ["".join(cell.itertext()) for cell in figure.findall(".//details//td")]
     assert cells == [*PERCENT, "not measured"]
     assert "".join(figure.find("figcaption").itertext()) == "Speed & <size> (on H200)"
-    record = "records/nvidia-h200/softmax.json"
-    assert [each.get("href") for each in figure.iter("a")] == [record, record]
     told = "".join(figure.find("details/p").itertext())
     assert told.endswith("To repeat it: make bench PARTS=softmax")
 
@@ -232,9 +211,6 @@ def test_a_kernel_looks_alike_in_every_plot(repository):
     both = {ours, ("series-6 library", drawing.MARKERS["plus"])}
     assert looks(plot(repository)) == both
     assert looks(plot(repository, PLOT + "only: [torch.softmax]\n")) < both
-    figure = plot(repository, PLOT + "only: [torch.softmax, softmax/online.py]\n")
-    rows = figure.findall(".//tbody/tr/th")
-    assert ["".join(row.itertext()) for row in rows] == list(reversed(KERNELS))
 
 
 def test_lines_that_are_no_kernels_are_named_by_their_key(repository):
@@ -279,23 +255,16 @@ def test_a_logarithmic_y_axis(repository):
     body = PLOT.replace("fraction_of_copy", "bytes").partition("levels")[0]
     body += "y_scale: log10\n"
     figure = plot(repository, f"{body}format: bytes\n")
-    (x0, y0), (x1, y1), (x2, y2) = points(figure.find(".//path[@class='plot-line']"))
+    (_, y0), (_, y1), (_, y2) = points(figure.find(".//path[@class='plot-line']"))
     assert y0 - y1 == pytest.approx(y1 - y2, abs=0.2)
-    assert x1 - x0 == pytest.approx(x2 - x1, abs=0.2)
     assert [tick.replace("\u00a0", " ") for tick in ticks(figure)] == [
         f"{n} {unit}" for unit in ("kB", "MB") for n in (1, 10, 100)
     ]
-    elsewhere(repository, difference={1: 1.5e-4, 2: 2e-3, 3: 0.05})
-    shown = ticks(plot(repository, body.replace("bytes", "difference")))
-    assert shown == ["10⁻⁴", "10⁻³", "10⁻²", "10⁻¹"]
     # One value has a power on both sides, and many powers are every second one.
     for last, count in (1.0, 2), (1e12, 7):
         elsewhere(repository, difference={1: 1.0, 2: last})
         scaled = body.replace("bytes", "difference")
         assert len(ticks(plot(repository, scaled))) == count
-    # From 1 kB to 100 MB in five steps: 20 MB is 4.3 steps up.
-    up = (drawing.WIDE.bottom - y2) / (drawing.WIDE.bottom - drawing.WIDE.top)
-    assert up == pytest.approx(4.301 / 5, abs=1e-3)
 
 
 def test_ticks_up_to_a_measured_level_leave_out_the_unit_of_the_axis(repository):
@@ -320,12 +289,8 @@ def test_a_measurement_may_be_a_curve(repository):
     first, second = map(points, figure.findall(".//path[@class='plot-line']"))
     assert (len(first), len(second)) == (2, 1)
     assert first[0] == second[0] != first[1]
-    for body, reason in (
-        (PLOT, "no measurement has 'cols'"),
-        (f"{PLOT}each: points\n", "no measurement of measurements has a list 'points'"),
-    ):
-        with pytest.raises(PageError, match=reason):
-            plot(repository, body)
+    with pytest.raises(PageError, match="measurements has a list 'points'"):
+        plot(repository, f"{PLOT}each: points\n")
 
 
 QUANTITIES = """\
@@ -387,32 +352,17 @@ def test_nothing_measured_is_said(repository):
         (PLOT, "x: cols\n", "", "it needs the option 'x'"),
         (PLOT, "x: cols", "x: clos", "no measurement has 'clos'"),
         (PLOT, "log2", "log3", "'log3' is no scale"),
-        (PLOT, "y: frac", "y_scale: log3\ny: frac", "'log3' is no scale"),
         (PLOT, "where: {dtype: float32}\n", "", "several measurements"),
         (PLOT, "{copy: 1, half: 1/2}", "1", "levels are written"),
         (PLOT, "half: 1/2", "half: 6.7e14", "is neither a share nor a path"),
         (PLOT, "1/2", "a half", "the level half: 'a half' is no number"),
-        (PLOT, "copy: 1", "copy: /ceilings/none", "nothing at '/ceil"),
-        (PLOT, "x: cols", "format: parsec\nx: cols", "'parsec' is no format"),
         (PLOT, "x: cols", "x: fresh", "'fresh' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: new}", "'new' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: twice}", "two of its series have one co"),
         (HEAT, "against:", "# against:", "it needs the options 'only' and 'against'"),
-        (HEAT, "rows: cols", "rows: clos", "no measurement has 'clos'"),
         (HEAT, "[torch.softmax, e", "[nobody, e", "there is no kernel 'nobody'"),
-        (PLOT, "where: {dtype: float32}", "part: p", "'p' is no list of measurements"),
-        (TABLE, "where", "best: kernel\nwhere", "there is no option 'best'"),
-        (
-            TABLE,
-            "fraction_of_copy\nformat: percent",
-            "bytes\nformat: bytes\nbare: true",
-            "bytes have a unit of their own in each cell",
-        ),
-        (QUANTITIES, "where:", "columns: cols\nwhere:", "no option 'columns'"),
         (QUANTITIES, "where:", "format: percent\nwhere:", "no option 'format'"),
         (QUANTITIES, "cols | count", "cols | ms", "cols is shown as"),
-        (QUANTITIES, "cols | count", "speed", "no measurement has 'speed'"),
-        (QUANTITIES, ", cols: 128", "", "several measurements"),
         (QUANTITIES, "values:", "values: cols\nonly:", "values are written"),
     ],
 )
@@ -478,10 +428,8 @@ def test_a_time_line_has_a_bar_for_each_program(repository):
         for (x, _, width), (begin, end) in zip(bars, times, strict=True):
             assert x == pytest.approx(x0 + begin * unit, abs=0.2)
             assert width == pytest.approx((end - begin) * unit - 1, abs=0.2)
-        lanes = [y for _, y, _ in bars]
-        assert len(set(lanes[:3])) == 1
-        assert (lanes[3], lanes[4]) == (lanes[5], lanes[6])
-        assert lanes[3] < lanes[4]
+        one, *lanes = [y for _, y, _ in bars[2:]]
+        assert one < lanes[0] == lanes[2] < lanes[1] == lanes[3]
     words = "one at a time: 1 at a time: 3 programs in 40.0 µs, each took 13.0 µs"
     label = figure.find("svg").get("aria-label")
     assert words in label.replace("\u00a0", " ")
@@ -497,7 +445,7 @@ GROUPS = {  # what each group did, of which tile, and from when to when, in cycl
 }
 
 
-def measure_groups(repository: Repository, names: tuple[str, ...], **changes) -> None:
+def measure_groups(repository: Repository, *names: str) -> None:
     keys = "what", "tile", "begin_cycles", "end_cycles"
     spans = [
         [dict(zip(keys, span, strict=True)) for span in GROUPS[name]] for name in names
@@ -506,11 +454,11 @@ def measure_groups(repository: Repository, names: tuple[str, ...], **changes) ->
     item = {"kernel": "a + clock", "of": ONLINE, "seq": 64, "groups": groups}
     item |= {"cycles": 2010, "cycles_per_tile": 502.5}
     plain = {"kernel": ONLINE, "seq": 128}
-    repository.measure(MEASUREMENTS, timeline=[item | changes, plain])
+    repository.measure(MEASUREMENTS, timeline=[item, plain])
 
 
 def test_a_time_line_of_warp_groups(repository):
-    measure_groups(repository, ("consumer", "producer"))
+    measure_groups(repository, "consumer", "producer")
     figure = spans(repository)
     assert figure.find("svg").get("aria-label") == (
         "One & two. a + clock: 2,010 cycles, 502 a tile. "
@@ -524,51 +472,19 @@ def test_a_time_line_of_warp_groups(repository):
         assert texts[-7:] == ["consumer", *rows, "7", "producer", *rows]
         kinds = [bar.get("class").split()[-1] for bar in svg.findall("rect")]
         assert kinds == ["plot-idle", "t-s", "t-s", "plot-idle"]
-        wait, product, point, end = places(svg)
-        unit = (point[0] - wait[0]) / 2000
-        assert product[0] == pytest.approx(wait[0] + 10 * unit, abs=0.2)
-        assert product[2] == pytest.approx(1590 * unit - 1, abs=0.2)
-        assert point[2] == end[2] or end[2] > point[2] == 1  # visible, however short
-        assert product[1] < wait[1] < point[1] < end[1]
-    rows = figure.findall(".//tbody/tr")
-    assert ["".join(cell.itertext()) for cell in rows[1]] == [
-        "a + clock", "consumer", "S & T", "7", "10", "1,600",
-    ]  # fmt: skip
-
-
-def test_groups_of_one_name_are_numbered(repository):
-    measure_groups(repository, ("consumer", "consumer"))
-    texts = [text.text for text in spans(repository).iter("text")]
-    assert [text for text in texts if text.startswith("consumer")] == [
-        "consumer 1", "consumer 2", "consumer 1", "consumer 2",
-    ]  # fmt: skip
+        wait, product, point, end = (y for _, y, _ in places(svg))
+        assert product < wait < point < end
 
 
 def test_what_a_time_line_cannot_draw(repository):
     with pytest.raises(PageError, match="has no measurement with seq=65"):
         spans(repository, TIMELINE.replace("64", "65"))
-    refused = pytest.raises(PageError, match="all `programs`, or all `groups`")
-    measure_groups(repository, ("consumer",), programs=[])
-    with refused:
-        spans(repository)
-    measure_groups(repository, ("consumer",))
-    with refused:
+    measure_groups(repository, "consumer")
+    with pytest.raises(PageError, match="all `programs`, or all `groups`"):
         spans(repository, TIMELINE.replace("64", "128"))  # it has neither
-    unnamed = plots.Style({}, {}, {})
-    with pytest.raises(PageError, match="'waits' is not in mkdocs"):
-        timeline.render(repository.evidence(), unnamed, TIMELINE)
-
-
-def test_colours_and_markers_are_known_ones():
-    for mark in ((0, "plus"), (13, "plus"), (1, "star")):
-        with pytest.raises(ValueError, match="plots: k: a colour from 1 to 12"):
-            plots.Style({"k": mark}, {})
 
 
 def test_what_has_no_place_in_a_plot(repository):
-    repository.measure([item | {"cols": str(item["cols"])} for item in MEASUREMENTS])
-    with pytest.raises(PageError, match="holds '1024', which x_scale: log2 cannot"):
-        plot(repository)
     repository.measure(measured(fraction_of_copy=lambda f: 0))
     assert plot(repository) is not None
     with pytest.raises(PageError, match="y holds 0, which y_scale: log10 cannot"):

@@ -1,13 +1,7 @@
 """Racecheck's report is read, and Triton's own accesses are told from others."""
 
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
-from tests.machinery.repository import ROOT
 from tests.memcheck import racecheck
 
 # Of demos on an H100.
@@ -74,28 +68,3 @@ def test_which_lines_are_tritons(tmp_path):
     path = tmp_path / "a.py"
     path.write_text(KERNEL, encoding="utf-8")
     assert racecheck.dispatch(path) == {("a.py", 3), ("a.py", 7)}
-
-
-def test_which_lines_of_snippets_are():
-    found = racecheck.of_snippets(ROOT)
-    assert len(found) >= 14
-    for name, number in found:
-        text = (ROOT / "snippets/hopper" / name).read_text(encoding="utf-8")
-        line = text.splitlines()[number - 1]
-        assert line.startswith(("def ", "    gl.warp_specialize(", "    if "))
-
-
-def test_the_planted_race_compiles():
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    run = subprocess.run(
-        [sys.executable, "tests/compile/compiler.py"],
-        cwd=ROOT,
-        env=environment | {"PYTHONPATH": str(ROOT)},
-        input=str(ROOT / "tests/memcheck/racing.py"),
-        capture_output=True,
-        text=True,
-    )
-    ((name, assembly),) = json.loads(run.stdout)["torch.float32"]
-    assert name == "racing_kernel"
-    for wanted, count in (("ld.shared.v4", 1), ("st.shared.v4", 1), ("try_wait", 0)):
-        assert assembly.count(wanted) == count

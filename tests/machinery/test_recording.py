@@ -2,11 +2,7 @@
 
 import io
 import json
-import os
-import signal
-import subprocess
 import sys
-import time
 from contextlib import redirect_stderr, redirect_stdout
 from types import ModuleType
 from typing import Any
@@ -238,18 +234,7 @@ def test_an_entry_says_what_ran_where_and_how_well(recorded):
         "commit": "0123456789abcdef",
     }
     entry = recorded.seen("a")
-    assert all(len(each) == 64 for each in entry["manifest"].values())
-    assert list(entry.pop("manifest")) == [
-        "pytest.ini",
-        "snippets/part/a.py",
-        "tests/__init__.py",
-        "tests/conftest.py",
-        "tests/harness/rule.py",
-        "tests/snippets/conftest.py",
-        "tests/snippets/part/shared.py",
-        "tests/snippets/part/suite.py",
-        "tests/snippets/part/test_a.py",
-    ]
+    assert all(len(each) == 64 for each in entry.pop("manifest").values())
     assert entry == {
         "run": run,
         "state": "passed",
@@ -265,16 +250,18 @@ def test_an_entry_says_what_ran_where_and_how_well(recorded):
     }
 
 
-def test_what_is_stale_runs_and_all_only_if_asked(recorded):
+def test_what_is_stale_or_named_runs_and_all_only_if_asked(recorded):
     before = recorded.record()
     assert "0 of 0 snippets that were due" in recorded.gpu()[1]
     assert recorded.record() == before
     recorded.edit("snippets/part/b.py", "b é", "now")
     recorded.add("d", "part/deep")
-    status, told = recorded.gpu()
-    assert (status, told.count("cases passed")) == (0, 2)
-    assert recorded.seen("deep/d")["state"] == "passed"
+    assert "there is no part or snippet b, other" in recorded.gpu("b", "other")[1]
+    assert recorded.gpu("part/b")[1].count("cases passed") == 1
     assert recorded.seen("b")["output"] == "now\n"
+    status, told = recorded.gpu("part")
+    assert (status, told.count("cases passed")) == (0, 1)
+    assert recorded.seen("deep/d")["state"] == "passed"
     assert recorded.seen("a") == before["snippets"]["part/a.py"][KEY]
     recorded.remove("a")
     status, told = recorded.gpu("--all", "--records", "elsewhere")
@@ -286,54 +273,29 @@ def test_what_is_stale_runs_and_all_only_if_asked(recorded):
     there = recorded.record("elsewhere/nvidia-h200/verification.json")
     assert "part/a.py" not in there["snippets"]
     assert len(there["runs"]) == 1
-    assert len(recorded.record()["runs"]) == 1
 
 
-def test_a_part_or_a_file_can_be_named(recorded):
-    recorded.add("d", "part/deep")
-    recorded.edit("snippets/part/b.py", "b é", "now")
-    assert "there is no part or snippet b, other" in recorded.gpu("b", "other")[1]
-    assert recorded.gpu("part/b")[1].count("cases passed") == 1
-    assert recorded.seen("b")["output"] == "now\n"
-    assert recorded.gpu("part")[1].count("cases passed") == 1
-    assert recorded.seen("deep/d")["state"] == "passed"
-
-
-@pytest.mark.parametrize(
-    ("MiB", "visible", "places"),
-    [
-        ("15000", "", ["0", "2"]),
-        ("30720", "", ["0", "2"] * 3),
-        ("999999", "5,7,GPU-x", ["5", "GPU-x"] * 12),
-    ],
-)
-def test_as_many_test_at_a_time_as_have_room(
-    MiB, visible, places, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    monkeypatch.setattr(gpu.machine, "nvidia_smi", lambda fields: {"MiB": f"{MiB} MiB"})
-    found = gpu._places({"gpu": "H100", "gpus": ["H100", "A40", "H100"]}, tmp_path)
+def test_gpus_that_are_alike_test_as_many_at_a_time_as_have_room(tree, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,7,GPU-x")
+    found = gpu._places({"gpu": "H100", "gpus": ["H100", "A40", "H100"]}, tree.root)
     each = [found.get()["CUDA_VISIBLE_DEVICES"] for _ in range(found.qsize())]
-    assert each == sorted(places)
+    assert each == ["5", "5", "5", "GPU-x", "GPU-x", "GPU-x"]
 
 
 def test_a_test_has_a_gpu_and_gives_back_what_it_took_of_it(tree, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
-    tests = """
-import os, tempfile, torch
-from snippets.part import a, b
-
-def test_takes(accurate):
-    accurate("float32", 0.0, 1.0)
+    taken = """
+def test_takes():
+    import os, tempfile, torch
     assert os.environ["CUDA_VISIBLE_DEVICES"] == "7"
     assert tempfile.gettempdir().endswith("/7")
-    torch.cuda.reserved = 2**TAKEN
+    torch.cuda.reserved = 2**31
 
 def test_what_is_left():
-    assert torch.cuda.reserved == LEFT
+    import torch
+    assert torch.cuda.reserved == 0
 """
-    for test, taken, left in ((TEST_A, "29", "2**29"), (TEST_B, "31", "0")):
-        tree.write({test: tests.replace("TAKEN", taken).replace("LEFT", left)})
+    tree.edit(TEST_B, "class TestMore", f"{taken}\nclass TestMore")
     status, told = tree.gpu()
     assert status == 0, told
 
@@ -417,7 +379,6 @@ def test_a_snippet_that_fails_is_recorded_as_failed(tree):
 NOTHING_RAN = [
     ("pytest.ini", "addopts =", "addopts = --collect-only"),
     ("pytest.ini", "addopts =", "addopts = -k cases"),
-    ("pytest.ini", "addopts =", "addopts = -k no_test"),
     ("tests/conftest.py", "pytest_plugins", f"{LOOP} return True\npytest_plugins"),
     ("tests/snippets/conftest.py", "def", f"{TEST} return True\ndef"),
 ]
@@ -487,7 +448,8 @@ def test_whatever_is_loaded_is_hashed(tree):
     lines = "\n".join([*ways, "from snippets.part import a", "shared ="])
     tree.edit(TEST_B, "shared =", lines)
     assert tree.gpu()[0] == 0
-    more = [(file, "", "\n") for file in (*files, "snippets/part/a.py")]
+    others = "tests/__init__.py", "snippets/part/a.py"
+    more = [(file, "", "\n") for file in (*files, *others)]
     for file, old, new in JUDGES + more:
         before = tree.read(file)
         tree.edit(file, old, new)
@@ -507,12 +469,10 @@ def test_a_test_that_moves_and_a_new_conftest_make_stale(recorded):
     assert "tests/snippets/part/conftest.py" in recorded.state()[1]
 
 
-@pytest.mark.parametrize("file", ["snippets/part/a.py", TEST_A])
-def test_of_files_edited_during_the_run_theirs_alone_does_not_pass(
-    tree, file, monkeypatch
-):
+def test_a_snippet_that_is_edited_while_it_runs_does_not_pass(tree, monkeypatch):
     monkeypatch.setattr(gpu, "AT_ONCE", 1)  # so that a ends before b begins
-    edit = f"    open({str(tree.root / file)!r}, 'a').write('\\n')\n"
+    file = str(tree.root / "snippets/part/a.py")
+    edit = f"    open({file!r}, 'a').write('\\n')\n"
     tree.edit(TEST_A, "    assert", f"{edit}    assert")
     status, told = tree.gpu()
     assert status == 1
@@ -531,31 +491,16 @@ def test_a_history_is_asked_for_the_files_of_a_commit_that_is_told(tree, monkeyp
         tree.write({file: "x = 1\n"})
         assert machine.commit(tree.root)["dirty"] == "yes"
         tree.commit()
-        assert machine.commit(tree.root)["dirty"] == "no"
 
 
-def test_an_interrupted_run_keeps_the_record(recorded):
-    recorded.edit("snippets/part/a.py", "a é", "now")
-    started = recorded.root / "started"
-    wait = f"    open({str(started)!r}, 'w')\n    __import__('time').sleep(60)\n"
-    recorded.edit(TEST_B, "    assert", f"{wait}    assert")
-    before = recorded.read(RECORD)
-    run = subprocess.Popen(
-        [sys.executable, "-m", "verified_docs", "gpu"],
-        cwd=recorded.root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        # A shell has its background jobs, and so this suite, ignore SIGINT.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    while not started.exists():
-        assert run.poll() is None
-        time.sleep(0.05)
-    os.killpg(run.pid, signal.SIGINT)
-    output, _ = run.communicate(timeout=60)
-    assert run.returncode != 0, output.decode()
-    assert recorded.read(RECORD) == before
+def test_an_interrupted_run_keeps_the_record(recorded, monkeypatch):
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gpu, "_test", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        recorded.gpu("--all")
+    assert recorded.read(RECORD) == FIRST[0]
     assert len(list((recorded.root / "records").rglob("*"))) == 2
 
 
@@ -600,16 +545,11 @@ def test_the_interpreter_records_what_ran(interpreted):
     assert "gpu" not in facts
     assert len(record["snippets"]) == 3
     files = {name: interpreted.seen(name, LOCAL)["manifest"] for name in "bc"}
-    assert "tests/snippets/part/shared.py" in files["b"]
     assert "tests/harness/rule.py" in files["b"]
     assert not any("_c.py" in file or "test_a" in file for file in files["b"])
     assert files["c"].keys() >= {"tests/snippets/part/only_c.py", "snippets/part/a.py"}
     # What the other snippet prints when it is imported, and its own line.
     assert interpreted.seen("c", LOCAL)["output"] == "a é\n1\n"
-    assert interpreted.state() == ("interpreter", [])
-    interpreted.edit("snippets/part/a.py", "a é", "now")
-    interpreted.pytest(TEST_A)
-    assert interpreted.seen("a", LOCAL)["output"] == "now\n"
     assert interpreted.state() == ("interpreter", [])
 
 
@@ -620,14 +560,11 @@ def test_a_known_snippet_is_tried_in_one_case_of_each_test(interpreted):
     some = interpreted.pytest("tests", "--due").parseoutcomes()
     spared = some.pop("deselected")
     assert spared == sum(whole.values()) - sum(some.values()) > 0
-    again = interpreted.pytest("tests", "--due", "-p", "xdist", "-n", "2")
-    assert again.parseoutcomes() == some
     assert interpreted.record(LOCAL) == known
     interpreted.edit("snippets/part/a.py", "a é", "now")
     # Of a all cases, which are recorded; of b what it was.
-    mixed = interpreted.pytest("tests", "--due").parseoutcomes()
-    assert some["passed"] < mixed["passed"] < whole["passed"]
-    assert 2 * mixed["deselected"] == spared  # the tests of both are alike
+    mixed = interpreted.pytest("tests", "--due", "-p", "xdist", "-n", "2")
+    assert some["passed"] < mixed.parseoutcomes()["passed"] < whole["passed"]
     assert interpreted.seen("a", LOCAL)["output"] == "now\n"
     b = known["snippets"]["part/b.py"]
     assert interpreted.seen("b", LOCAL) == b[KEY]
@@ -639,10 +576,6 @@ def test_a_known_snippet_is_tried_in_one_case_of_each_test(interpreted):
 
     interpreted.change(interpreted.root / LOCAL, unknown)
     assert interpreted.pytest("tests", "--due").parseoutcomes() == whole
-    interpreted.write({LOCAL: "{cut sho"})
-    told = interpreted.pytest("tests").errlines
-    assert any("verification.json: not JSON" in line for line in told)
-    assert interpreted.read(LOCAL) == "{cut sho"
 
 
 def test_what_counts_as_a_failure_under_xdist_too(interpreted):
@@ -679,33 +612,5 @@ def test_a_part_of_the_tests_is_not_recorded(interpreted):
 
 
 def test_without_make_gpu_a_gpu_records_nothing(tree):
-    tree.write({"tests/snippets/part/test_none.py": "def test(): pass\n"})
-    tree.pytest("tests").assert_outcomes(passed=25, skipped=2)
+    tree.pytest("tests").assert_outcomes(passed=24, skipped=2)
     assert not (tree.root / "records").exists()
-
-
-DRAWS = """
-from hypothesis import given, settings, strategies
-drawn = []
-
-@settings(derandomize=True, database=None)
-@given(strategies.integers(0, 1000))
-def test_draw(number):
-    drawn.append(number)
-
-def test_tell():
-    print(f"\\n{drawn}")
-"""
-
-
-def test_what_is_drawn_depends_on_no_other_module(tree):
-    test, constants = "tests/test_draws.py", f"x = {[*range(100, 1000)]}"
-    tree.write({test: DRAWS, "constants.py": constants})
-    own = "-s", "-p", "_hypothesis_pytestplugin"
-    few, many = (
-        line
-        for plugins in ([], ["-p", "constants"])
-        for line in tree.pytest(test, *own, *plugins).outlines
-        if line.startswith("[")
-    )
-    assert few == many

@@ -10,7 +10,7 @@ import pytest
 from tests.machinery.repository import FACTS, H200, KEY, L4, Repository
 from verified_docs import layout
 from verified_docs.evidence import records
-from verified_docs.evidence.records import Entry, RecordError, State
+from verified_docs.evidence.records import Entry, RecordError
 
 NAME = "softmax/online.py"
 SNIPPET, TEST = layout.snippet_file(NAME), layout.test_file(NAME)
@@ -48,50 +48,15 @@ def test_what_is_saved_is_loaded(path, root, entry):
     assert [p.name for p in path.parent.iterdir()] == ["verification.json"]
 
 
-def test_fresh_until_a_byte_changes(entry, root):
-    for file in (SNIPPET, TEST):
-        right = (root / file).read_bytes()
-        for wrong in (right[:-1] + b"\r\n", right + b"\n"):
-            (root / file).write_bytes(wrong)
-            assert entry.changed(root, NAME) == [file]
-        (root / file).unlink()
-        assert entry.changed(root, NAME) == [file]
-        (root / file).write_bytes(right)
-        assert entry.changed(root, NAME) == []
-
-
-def test_what_an_entry_says(entry):
-    assert entry.judge([]) is State.FRESH
-    assert entry.judge([TEST]) is State.STALE
-    failed = replace(entry, state="failed", failed=["test_a"])
-    assert failed.judge([]) is State.FAILED
-    assert failed.judge([TEST]) is State.STALE
-    few, many = (dict.fromkeys(map(str, range(n)), "no fp8") for n in (3, 4))
-    assert replace(entry, skipped=few).judge([]) is State.FRESH
-    assert replace(entry, skipped=many).judge([]) is State.SKIPPED
-
-
-def test_a_record_cut_short_at_any_byte_is_refused_by_name(path):
-    whole = path.read_bytes()
-    short = [whole[:length] for length in range(0, len(whole) - 2, 70)]
-    for data in (*short, whole.replace(b"a run", b"\xff")):
-        path.write_bytes(data)
-        with pytest.raises(RecordError, match=r"verification\.json: not JSON, perhaps"):
-            records.load(path)
-
-
 # Changes of an entry, and why it is refused.
 ENTRIES = [
     (lambda e: e.pop("run"), f"/snippets/{NAME}/{KEY}/run is missing"),
     (lambda e: e.update(run="another"), "run is not in the file"),
     (lambda e: e.update(state="fine"), "state is 'fine'"),
-    (lambda e: e.update(cases="3"), "cases is a str; it must be int"),
     (lambda e: e.update(cases=0), "passed, though cases failed or none ran"),
     (lambda e: e.update(failed=["a"]), "passed, though cases failed or none ran"),
     (lambda e: e.update(failed=[1]), "failed/0 is a int; it must be str"),
-    (lambda e: e.update(skipped=["a"]), "skipped is a list; it must be dict"),
     (lambda e: e.update(skipped={"a": 1}), "skipped/a is a int; it must be str"),
-    (lambda e: e["errors"].update(float16=1), "errors/float16 is a int"),
     (lambda e: e["errors"]["float32"].pop("bound"), "float32/bound is missing"),
     (lambda e: e.update(manifest={}), f"manifest lacks {SNIPPET}"),
     (lambda e: e["manifest"].pop(TEST), f"manifest lacks {TEST}"),
@@ -104,10 +69,8 @@ ENTRIES = [
 ]
 # Changes of the whole record.
 WHOLE = [
-    (lambda d: d.update(snippets=[]), "/snippets is a list; it must be dict"),
     (lambda d: d.update(format=3), "its format is 3, not 2"),
     (lambda d: d.pop("format"), "/format is missing"),
-    (lambda d: d.pop("runs"), "/runs is missing"),
     (lambda d: d["runs"]["a run"].pop("date"), "/runs/a run/date is missing"),
     (lambda d: d["runs"]["a run"].update(date="9999-01-01"), "is in the future"),
     (lambda d: d["runs"]["a run"].update(date="1 day"), "/date is no day: '1 day'"),
@@ -151,12 +114,6 @@ def test_a_write_is_seen_whole_or_not_at_all(path, monkeypatch):
             records.save(records.Verification(path))
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["verification.json"]
-    # A reader reads on in the file that it opened, which no write changes.
-    with path.open("rb", buffering=0) as reader:
-        half = reader.read(10)
-        records.write(path, "{}\n")
-        assert half + reader.readall() == before
-    assert path.read_bytes() == b"{}\n"
 
 
 def test_whoever_merges_at_the_same_time_loses_nothing(repository, path):
@@ -193,7 +150,6 @@ def test_records_are_told_apart(repository, path, timed):
         ({"manifest": []}, "/manifest is a list"),
         ({"manifest": {"a.py": "1"}}, "/manifest/a.py is no SHA-256"),
         ({"manifest": {}}, "/measurements has figures, but there are no hashes"),
-        ({"measurements": {}}, "/measurements is a dict"),
         ({"backward": [1]}, "/backward/0 is a int"),
     ],
 )

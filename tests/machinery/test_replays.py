@@ -19,8 +19,8 @@ if not triton.knobs.runtime.interpret:
 
 from snippets.softmax.wrong_blocks import softmax
 from tests.replays import Replay, Run, Show
-from tests.replays.sentences import StoryError, Value, typeset
-from tests.replays.story import Story, ranges
+from tests.replays.sentences import StoryError
+from tests.replays.story import Story
 from tests.replays.watch import Watch
 
 ROOT = Path(__file__).parents[2]
@@ -53,16 +53,17 @@ RUN = {
 }  # fmt: skip
 
 
-def watched(x: torch.Tensor) -> Watch:
+@pytest.fixture(scope="module")
+def watch() -> Watch:
     """A run of the kernel with tiles of 2."""
     watch = Watch(KERNEL.path, {"softmax_kernel"}, {}, {})
     with watch.watching():
-        softmax(x, block_cols=2)
+        softmax(torch.tensor([[1.0, 2.0, 5.0], [0.0, -1.0, 3.0]]), block_cols=2)
     return watch
 
 
-def described(**changes: object) -> Replay:
-    """A description of the kernel's replay."""
+def told(watch: Watch, **changes: object) -> dict:
+    """The story of a description of the kernel's replay, as a record has it."""
     options: dict = {
         "call": softmax,
         "expected": softmax,
@@ -76,44 +77,23 @@ def described(**changes: object) -> Replay:
         "formulas": {},
         "symbols": lambda x: {},
     } | changes  # fmt: skip
-    return Replay(**options)
+    return Story(Replay(**options), KERNEL, watch, {}).record("One", "one")
 
 
-def told(watch: Watch, **changes: object) -> dict:
-    """Its story, as a record has it."""
-    return Story(described(**changes), KERNEL, watch, {}).record("One", "one")
-
-
-@pytest.fixture(scope="module")
-def watch() -> Watch:
-    return watched(torch.tensor([[1.0, 2.0, 5.0], [0.0, -1.0, 3.0]]))
-
-
-def test_steps_are_the_lines_that_do_something(watch: Watch) -> None:
+def test_steps_and_state_are_what_a_line_does_and_changes(watch: Watch) -> None:
     made = told(watch)
-    text = KERNEL.data.decode().split("\n")
-    for step in made["steps"]:
-        line = text[step["line"] - 1]
-        touched = {"reads": "tl.load", "writes": "tl.store"}
-        assert all((key in step) == (word in line) for key, word in touched.items())
     first, second = made["programs"]
     assert (first["label"], second["label"]) == ("row 0", "row 1")
-    assert len(made["steps"]) == 2 * second["start"]
-    marks = [step.get("mark") for step in made["steps"]]
+    steps = made["steps"]
+    assert len(steps) == 2 * second["start"]
+    marks = [step.get("mark") for step in steps]
     assert marks.count("program") == marks.count("tile") == 2
-
-    # Masked lanes are not touched.
-    read = [step["reads"] for step in made["steps"] if "reads" in step]
+    # Masked lanes are not touched, and what nobody reads any more is dropped.
+    read = [step["reads"] for step in steps if "reads" in step]
     assert read == [[["x", [0, 2]]], [["x", [2, 1]]], [["x", [3, 2]]], [["x", [5, 1]]]]
-    assert made["totals"] == {"read": 24, "written": 24, "products": 0}
-
-
-def test_state_is_what_a_line_changes_until_nobody_reads_it(watch: Watch) -> None:
-    steps = told(watch)["steps"]
     states = [step["state"] for step in steps[:3]]
     assert states == [{"x": [1, 2]}, {"m_i": [2]}, {"l_i": [1.37]}]
     assert set(steps[2]["drop"]) == {"x", "m_i"}
-    assert "-inf" in steps[5]["state"]["x"]
     assert [steps[n]["say"] for n in (0, 2, 5)] == [
         "Load 2 numbers of tile 1: 1, 2.",
         "They add up to 1.37.",
@@ -122,18 +102,6 @@ def test_state_is_what_a_line_changes_until_nobody_reads_it(watch: Watch) -> Non
     # What a silent line changes is shown with the next.
     steps = told(watch, lines={**LINES, "m_i = tl.max": ""})["steps"]
     assert set(steps[1]["state"]) == {"m_i", "l_i"}
-
-
-def test_the_row_that_changes_most_is_spoken_of() -> None:
-    from snippets.softmax import tiles
-
-    kernel = snippets.load(ROOT, "softmax/tiles.py")
-    watch = Watch(kernel.path, {"softmax_kernel"}, {}, {})
-    with watch.watching():
-        x = torch.tensor([[1.0, 2.0], [1.0, 7.0]])
-        tiles.softmax(x, block_rows=2, block_cols=1)
-    story = Story(described(rows="offs_r", follow="m_i"), kernel, watch, {})
-    assert story.rows(watch.lines)[-1] == 1
 
 
 @pytest.mark.parametrize(
@@ -152,14 +120,6 @@ def test_the_row_that_changes_most_is_spoken_of() -> None:
 def test_a_description_that_does_not_fit(watch, changes, reason):
     with pytest.raises(StoryError, match=re.escape(reason)):
         told(watch, **changes)
-
-
-def test_ranges_and_signs() -> None:
-    assert f"{Value(torch.arange(4, 8).numpy()):6}" == "4 to 5"
-    assert ranges(torch.tensor([4, 1, 2, 9, 2]).numpy()) == [1, 2, 4, 1, 9, 1]
-    assert typeset("exp(x - m) of -1 and -∞, top-right") == (
-        "exp(x − m) of −1 and −∞, top-right"  # noqa: RUF001
-    )
 
 
 @pytest.fixture
@@ -217,16 +177,6 @@ def test_a_frame_shows_what_is_where_after_its_step():
     assert [[float(each) for each in all_] for all_ in marked] == (
         [[wide]] * 2 + [[wide / 2]] * 3
     )
-
-
-def test_a_stage_is_as_high_as_it_must_be():
-    def high(**changes):
-        run = RUN | {"tensors": [RUN["tensors"][0] | changes]}
-        made = replays.sizes({"runs": [run]})
-        return [float(made[key].removesuffix("px")) for key in ("wide", "narrow")]
-
-    low, more = high(), high(shape=[6, 2], values=[1] * 12)
-    assert all(one < other for one, other in zip(low, more, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.machinery.repository import Repository
 from verified_docs import layout
@@ -241,19 +239,3 @@ def test_a_difference_has_signs_and_gaps_only_and_is_blind_to_indentation():
     assert difference("\n\na\nb\n\n", "\n\na\nc\n\n") == " a\n-b\n+c\n"
     old, new = "for x in y:\n    a\n    b\n", "a\nc\n"
     assert difference(old, new) == "-for x in y:\n a\n-    b\n+c\n"
-
-
-LINES = st.lists(st.text("abc \u2028", max_size=2), max_size=30)
-
-
-@given(LINES, LINES)
-def test_a_difference_tells_both_sides(old, new):
-    """With the equal lines left out, each side of every hunk lies in its text."""
-    for hunk in snippets.hunks(old, new):
-        for sign, line, index in hunk:
-            assert (old if sign == "-" else new)[index] == line
-    shown = difference("\n".join([*old, ""]), "\n".join([*new, ""]))
-    assert (shown == "") == (list(map(str.strip, old)) == list(map(str.strip, new)))
-    removed = [line for line in shown.split("\n") if line.startswith("-")]
-    added = [line for line in shown.split("\n") if line.startswith("+")]
-    assert len(new) - len(old) == len(added) - len(removed)

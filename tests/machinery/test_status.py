@@ -32,13 +32,10 @@ def rows(repository: Repository) -> dict[str, list[str]]:
     return {row[0]: row[1:] for row in cells}
 
 
-def test_nothing_is_recorded_yet(repository):
+def test_each_gpu_has_a_column_and_each_fault_a_line(repository, capsys):
     found = rows(repository)
     assert found.pop("snippet") == ["pages", "interpreter", "GPU"]
     assert found == {n: [on, "not run", "not run"] for n, on in ON_PAGES.items()}
-
-
-def test_each_gpu_has_a_column_and_each_fault_a_line(repository, capsys):
     repository.verify(H200, online={}, three_pass={"skipped": {"a": "b"}})
     repository.verify(L4, online={"state": "failed", "failed": ["test_x"], "cases": 9})
     repository.verify("", three_pass={})

@@ -55,10 +55,8 @@ CONTEXTS = {
     "paragraph": "A $FORMULA$ in text, *and $FORMULA$ in stress*.",
     "display": "$$\nFORMULA\n$$\n\n\\[FORMULA\\]",
     "list": "- $FORMULA$\n\n    $$\n    FORMULA\n    $$",
-    "quote": "> $FORMULA$\n>\n> $$\n> FORMULA\n> $$",
     "admonition": '!!! note "With $FORMULA$"\n\n    $$\n    FORMULA\n    $$',
     "tab": '=== "A"\n\n    $FORMULA$\n\n    $$\n    FORMULA\n    $$',
-    "details": '??? question "$FORMULA$"\n\n    $FORMULA$',
     "table": "| a | b |\n|---|---|\n| $FORMULA$ | $FORMULA$ |",
     "html": '<div markdown="1">\n\n$FORMULA$\n\n$$\nFORMULA\n$$\n\n</div>',
 }
@@ -87,12 +85,3 @@ def test_alignment_and_what_follows_a_formula(repository):
 
 def test_dollars_in_code_are_no_formulas(repository):
     assert "katex" not in repository.page("`$x$` and ```` $y$ ````, 5 $ and 6 $.")
-
-
-def test_the_search_skips_formulas(repository):
-    search = pytest.importorskip("material.plugins.search.plugin")
-    parser = search.Parser()
-    parser.feed(repository.page("# Title\n\nbefore $m_i$ after\n\n$$\nm_i\n$$\n\nend"))
-    parser.close()
-    text = " ".join("".join(section.text) for section in parser.data)
-    assert re.sub(r"<[^>]*>|\s+", " ", text).split() == ["before", "after", "end"]

@@ -47,18 +47,6 @@ def test_by_default_a_workflow_only_reads_and_no_pull_request_reaches_the_gpu(na
         assert "pull_request" not in workflow["on"]
 
 
-def test_the_check_knows_the_addresses_of_the_build():
-    jobs = WORKFLOWS["publish"]["jobs"]
-    build, check = (
-        next(step for step in jobs[name]["steps"] if "make" in step.get("run", ""))
-        for name in ("build", "check")
-    )
-    assert build["env"].keys() == check["env"].keys() == {"SITE_URL", "REPO_URL"}
-    assert build["env"]["REPO_URL"] == check["env"]["REPO_URL"]
-    assert build["env"]["SITE_URL"] == jobs["build"]["outputs"]["address"]
-    assert check["env"]["SITE_URL"] == "${{ needs.build.outputs.address }}"
-
-
 def test_publishing_waits_for_both_tests_and_the_check():
     publish = WORKFLOWS["publish"]["jobs"]
     assert [name for name in publish if writes(publish[name])] == ["attest", "deploy"]

@@ -60,8 +60,3 @@ def test_the_index_waits_until_the_search_opens(page: Page, address: str) -> Non
     assert address + INDEX not in fetched
     with page.expect_request(address + INDEX):
         page.locator(".md-search__input").click()
-
-
-def test_a_page_that_search_led_to_marks_the_words(page: Page, address: str) -> None:
-    page.goto(f"{address}softmax/definition/?h=overflow")
-    page.locator("article mark", has_text="overflow").first.wait_for()

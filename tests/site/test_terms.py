@@ -69,11 +69,3 @@ def test_axe_finds_nothing_in_an_open_entry(page: Page, address: str) -> None:
         expect(page.locator(ENTRY)).to_contain_text(SAID)
         assert visit.axe(scheme) == []
     visit.close()
-
-
-def test_without_the_glossary_a_tap_follows_the_link(phone: Page, address: str) -> None:
-    go(phone, address)
-    phone.route("**/glossary/", lambda route: route.abort(), times=1)
-    with phone.expect_navigation():
-        phone.locator(TERM).tap()
-    assert phone.url == f"{address}reference/glossary/#running-maximum"
