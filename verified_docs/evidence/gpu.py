@@ -27,8 +27,8 @@ from verified_docs.evidence import machine, manifest, records
 from verified_docs.evidence.records import Entry, Facts, State
 
 Places = SimpleQueue[dict[str, str]]  # of the environment of a process
-AT_ONCE = 12  # on each GPU, at most
-EACH = 10 * 2**10  # MiB of its memory for each of them
+AT_ONCE = 16  # on each GPU, at most
+EACH = 8 * 2**10  # MiB of its memory for each of them
 SECONDS = 1800  # for one module
 SANITIZER = ["compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9"]
 # Without a cache each tensor has memory of its own, whose ends the sanitizer knows.
