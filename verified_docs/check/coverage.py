@@ -34,10 +34,9 @@ def sections(site: Site) -> dict[str, set[str]]:
     """The sections that pages show, by snippet; "" is the whole file."""
     found: dict[str, set[str]] = {}
     for page in site.pages:
-        for node in page.nodes:
-            if "data-snippet" in node.attrs and site.stamp(node):
-                section = node.attrs.get("data-section", "")
-                found.setdefault(node.attrs["data-snippet"], set()).add(section)
+        for node in filter(site.stamp, page.root.css("[data-snippet]")):
+            shown = found.setdefault(node.attrs.sget("data-snippet"), set())
+            shown.add(node.attrs.sget("data-section"))
     return found
 
 

@@ -10,8 +10,9 @@ import re
 import textwrap
 from collections.abc import Iterator
 
+from selectolax.lexbor import LexborNode as Node
+
 from verified_docs.check import commands
-from verified_docs.check.dom import Node
 from verified_docs.check.site import Finding, Page, Site, Weight, short
 
 # The elements that Markdown writes, and the attributes of each.
@@ -49,7 +50,8 @@ def check(site: Site) -> Iterator[Finding]:
     for page in site.pages:
         if page.source and page.article:
             yield from visit(site, page, page.article)
-            ends = [n.parent for n in page.nodes if site.stamp(n) == ("end", "")]
+            made = page.root.css("[data-made]")
+            ends = [node.parent for node in made if site.stamp(node) == ("end", "")]
             if ends != [page.article]:
                 yield page.fault("it does not end in the article in which it begins")
 
@@ -64,22 +66,24 @@ def visit(site: Site, page: Page, node: Node) -> Iterator[Finding]:
         return
     if node.tag == "code":
         yield from inline(page, node)
-    for child in node.elements:
+    for child in node.iter():
         yield from visit(site, page, child)
 
 
 def foreign(node: Node) -> str:
     """What of a node is on no list, else ""."""
-    if node.tag not in ELEMENTS:
-        return "a comment" if node.tag == "!" else f"<{node.tag}>"
-    allowed = f"{COMMON}|{ELEMENTS[node.tag]}".split("|")
-    for name, value in node.attrs.items():
-        if name not in allowed or (name == "style" and not STYLE.fullmatch(value)):
-            return f"the attribute {name}={value[:40]!r} of <{node.tag}>"
-    for name in node.classes:
+    tag = str(node.tag)
+    if tag not in ELEMENTS:
+        return "a comment" if node.is_comment_node else f"<{tag}>"
+    allowed = f"{COMMON}|{ELEMENTS[tag]}".split("|")
+    for name, value in node.attributes.items():
+        styled = name == "style" and not STYLE.fullmatch(value or "")
+        if name not in allowed or styled:
+            return f"the attribute {name}={(value or '')[:40]!r} of <{tag}>"
+    for name in node.attrs.sget("class").split():
         if not CLASSES.fullmatch(name):
-            return f"the class {name!r} of <{node.tag}>"
-    if node.tag == "input" and node.attrs.get("type") != "radio":
+            return f"the class {name!r} of <{tag}>"
+    if tag == "input" and node.attrs.sget("type") != "radio":
         return "<input>"
     return ""
 
@@ -96,17 +100,17 @@ def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[F
     if kind == "console":
         for line, reason in commands.faults(site, code(node)):
             yield page.fault(reason, line)
-    if any(node.find(".unmeasured", ".no-record")):
+    if node.css_first(".unmeasured, .no-record"):
         yield page.fault(f"{what} is not yet measured", text, Weight.RECORD)
     elif kind in ("measured", "output") and "(stale" in node.text():
         yield page.fault(f"{what} is stale", text, Weight.RECORD)
-    elif node.attrs.get("data-record") == "interpreter":
+    elif node.attrs.sget("data-record") == "interpreter":
         yield page.fault(f"{what} is that of the interpreter", text, Weight.RECORD)
 
 
 def code(node: Node) -> str:
     """The preformatted text of a block."""
-    return "".join(pre.text() for pre in node.find("pre"))
+    return "".join(pre.text() for pre in node.css("pre"))
 
 
 def extract(site: Site, include: str) -> str:
@@ -130,9 +134,11 @@ def extract(site: Site, include: str) -> str:
 def inline(page: Page, node: Node) -> Iterator[Finding]:
     """Code in a line of text is short, and a statement has a sentence around it."""
     text = node.text()
-    if "\n" in text or any(node.elements):
+    if "\n" in text or any(node.iter()):
         yield page.fault(f"inline code of several lines: {short(text)}", text)
-    block = next((n for n in node.ancestors() if BLOCKS.fullmatch(n.tag)), node)
+    block = node
+    while block.parent and not BLOCKS.fullmatch(str(block.tag)):
+        block = block.parent
     words = "".join(prose(block))
     if statement(text) and not any(map(str.isalnum, words)):
         reason = f"a line of a listing, {short(text)}: code comes from snippets"
@@ -141,10 +147,10 @@ def inline(page: Page, node: Node) -> Iterator[Finding]:
 
 def prose(node: Node) -> Iterator[str]:
     """The text of a block outside its code and its inner blocks."""
-    for child in node.children:
-        if isinstance(child, str):
-            yield child
-        elif child.tag != "code" and not BLOCKS.fullmatch(child.tag):
+    for child in node.iter(include_text=True):
+        if child.is_text_node:
+            yield child.text()
+        elif child.tag != "code" and not BLOCKS.fullmatch(str(child.tag)):
             yield from prose(child)
 
 

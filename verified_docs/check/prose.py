@@ -5,7 +5,8 @@ import unicodedata
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
-from verified_docs.check.dom import Node
+from selectolax.lexbor import LexborNode
+
 from verified_docs.check.site import Finding, Page, Site, Source, short
 
 GAP = "\N{OBJECT REPLACEMENT CHARACTER}"
@@ -76,11 +77,12 @@ def check(site: Site) -> Iterator[Finding]:
         if page.article is not None:
             for text in texts(site, page.article):
                 yield from faults(page, text)
-            for kind, text in filter(None, map(site.stamp, page.article.walk())):
+            made = page.article.css("[data-made]")
+            for kind, text in filter(None, map(site.stamp, made)):
                 match = MEASUREMENT.search(text) if kind not in HOLDING else None
                 if match:  # In a title or a heading that a fence is told.
                     yield page.fault(typed(match[0]), match[0])
-            for node in page.article.find("annotation"):
+            for node in page.article.css("annotation"):
                 for match in MEASUREMENT.finditer(spoken(node.text())):
                     yield page.fault(typed(match[0]), node.text())
     for path in sorted(site.docs.rglob("*.svg")):
@@ -117,7 +119,7 @@ def invisible(character: str) -> bool:
     return selects or (kind in ("Cf", "Co", "Cn") and character != JOINER)
 
 
-def texts(site: Site, root: Node) -> Iterator[str]:
+def texts(site: Site, root: LexborNode) -> Iterator[str]:
     """The text in reading order, block by block, and what attributes say.
 
     Formulas and what the machinery made leave a gap.
@@ -129,20 +131,21 @@ def texts(site: Site, root: Node) -> Iterator[str]:
             yield "".join(parts)
         parts.clear()
 
-    def visit(node: Node) -> Iterator[str]:
+    def visit(node: LexborNode) -> Iterator[str]:
         if node.tag == "code" or site.stamp(node):
             parts.append(GAP)
             return
-        if said := node.attrs.get("title"):
+        if said := node.attrs.sget("title"):
             yield said
-        if not INLINE.fullmatch(node.tag):
+        block = not INLINE.fullmatch(str(node.tag))
+        if block:
             yield from flush()
-        for child in node.children:
-            if isinstance(child, str):
-                parts.append(child)
-            else:
+        for child in node.iter(include_text=True):
+            if child.is_text_node:
+                parts.append(child.text())
+            elif child.is_element_node:
                 yield from visit(child)
-        if not INLINE.fullmatch(node.tag):
+        if block:
             yield from flush()
 
     yield from visit(root)
