@@ -156,8 +156,8 @@ FAULTS = [
 
 BYTES = [
     (b"x = 1\ny = '\xff'\n", 2, "the file is not UTF-8"),
-    (b"\xef\xbb\xbfx = 1\n", 1, "byte order mark"),
-    (b"x = 1\ny = 2\r\n", 2, "a Windows line end"),
+    (b"\xef\xbb\xbfx = 1\n", 1, "U+FEFF"),
+    (b"x = 1\ny = 2\r\n", 2, "U+000D cannot be seen"),
     (b"x = 1\0\n", 1, "null bytes"),
 ]
 

@@ -19,7 +19,7 @@ from verified_docs import layout
 from verified_docs.code import archive
 from verified_docs.code.snippets import Snippet
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import policy, sources
+from verified_docs.pages import policy
 from verified_docs.pages.hooks import EXTENSION
 
 SHORT = 70
@@ -110,7 +110,7 @@ class Site:
         self.config = build(root, made, self.mark)
         self.docs = Path(self.config.docs_dir)
         self.sources = {
-            self.target(path): Source(self.relative(path), sources.read(path))
+            self.target(path): Source(self.relative(path), read(path))
             for suffix in ("md", "ipynb")
             for path in sorted(self.docs.rglob(f"*.{suffix}"))
         }
