@@ -63,9 +63,11 @@ SHAPES = re.compile(
     "svg|title|desc|defs|pattern|g|rect|circle|line|path|polygon|text|tspan"
 )
 SHAPED = re.compile(
-    "class|c[xy]|d|dy|fill|(?:fill|stroke)-opacity|font-(?:size|style|weight)|height"
-    "|id|patternUnits|points|rx?|stroke-(?:dasharray|width)|text-anchor|transform"
-    "|viewBox|width|[xy][12]?"
+    r"(?:class|c[xy]|d|dy|fill|(?:fill|stroke)-opacity|font-(?:style|weight)|height"
+    r"|id|patternUnits|points|rx?|stroke-(?:dasharray|width)|text-anchor|transform"
+    r"|viewBox|width|[xy][12]?)=.*"
+    r"|font-size=(?:1[3-9]|[2-9]\d)",  # In units of a viewBox made for a phone.
+    re.DOTALL,
 )
 INK = re.compile("accent|ink|line|soft|stroke|t-[a-z]+|warn")
 WORDS = ("title", "desc", "text")
@@ -162,13 +164,13 @@ def drawing(path: str, text: str) -> Iterator[Finding]:
         return
     for element in elements:
         tag = element.tag.removeprefix("{http://www.w3.org/2000/svg}")
-        classes = element.get("class", "").split()
+        attributes = [f"{name}={value}" for name, value in element.items()]
         if not (
             SHAPES.fullmatch(tag)
-            and all(map(SHAPED.fullmatch, element.attrib))
-            and all(map(INK.fullmatch, classes))
+            and all(map(SHAPED.fullmatch, attributes))
+            and all(map(INK.fullmatch, element.get("class", "").split()))
         ):
-            told = short(" ".join([tag, *element.attrib, *classes]))
+            told = short(" ".join([tag, *attributes]))
             reason = f"nothing that a diagram may hold: {told}"
             yield Finding(path, source.line_of(f"<{tag}"), reason)
         words = "".join(element.itertext()) if tag in WORDS else ""
