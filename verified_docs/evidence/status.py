@@ -132,7 +132,7 @@ class Evidence:
         folders = sorted(self.benchmarks, key=lambda folder: folder != self.quoted)
         there = [b for f in folders if (b := self.benchmarks[f].get(name))]
         having = [each for each in there if isinstance(each.data.get(part), list)]
-        holds = [each for each in having if not self.outdated(each, part)]
+        holds = [b for b in having if not self.outdated(b, part, b.data[part])]
         return next(iter(holds or having or there), None)
 
     def stale(self, benchmark: Benchmark) -> set[str]:
@@ -142,17 +142,16 @@ class Evidence:
         return self._stale[benchmark.path]
 
     def outdated(
-        self, benchmark: Benchmark, part: str, kernels: Iterable[str] | None = None
+        self, benchmark: Benchmark, part: str, shown: Iterable[Facts]
     ) -> set[str]:
-        """Those of them that a list of it depends on.
+        """Those of them that what is shown of a list of it depends on.
 
-        They are the files of all its kernels, or of `kernels`, what these import, and
-        how the list is measured. Of no list, "", only what all lists share counts.
+        They are the files of its kernels, what these import, and how the list is
+        measured. Of no list, "", only what all lists share counts.
         """
         if not self.stale(benchmark):
             return set()
-        if kernels is None:
-            kernels = (str(e.get("of", e.get("kernel"))) for e in benchmark.data[part])
+        kernels = {str(each.get("of", each.get("kernel"))) for each in shown}
         used = {layout.snippet_file(name) for name in kernels}
         used |= manifest.reached(self.root, used)
         lists = filter(None, (part, "__init__"))
@@ -169,7 +168,7 @@ class Evidence:
             part
             for part, value in benchmark.data.items()
             if isinstance(value, list)
-            and self.outdated(benchmark, part)
+            and self.outdated(benchmark, part, value)
             and self.benchmark(benchmark.path.stem, part) is benchmark
         ]
 

@@ -58,8 +58,7 @@ class Style:
             return Line(f"{series} {row}", f"series-{n + 1}", marker, values)
         colour, marker = self.of(row, "kernels")
         classes = f"series-{colour}" + ("" if row.endswith(".py") else " library")
-        name = short(row) + (" (stale)" if row in found.stale else "")
-        return Line(name, classes, MARKERS[marker], values)
+        return Line(short(row), classes, MARKERS[marker], values)
 
 
 def short(name: str) -> str:
@@ -116,11 +115,10 @@ def grid(
         only = []
     rows = list(dict.fromkeys(str(item[row]) for item in found))
     rows = [each for each in only or rows if each in rows]
+    found = [item for item in found if str(item[row]) in rows]
     values: dict[tuple[str, Any], float] = {}
     for item in found:
         key = (str(item[row]), item[column])
-        if key[0] not in rows:
-            continue
         if key in values:
             several = f"several measurements for {row}={key[0]}, {column}={key[1]}"
             raise PageError(f"{several}: say more in where")
@@ -128,10 +126,8 @@ def grid(
     if not values:
         raise NotYet
     columns = sorted({column for _, column in values})
-    kernels = {*rows, *names.values()}
-    changed = {k for k in kernels if evidence.outdated(benchmark, part, [k])}
-    source = figures.source(evidence, benchmark, part)
-    return Grid(rows, columns, values, changed, source, names)
+    source = figures.source(evidence, benchmark, part, found)
+    return Grid(rows, columns, values, source, names)
 
 
 def _best(
@@ -255,7 +251,8 @@ def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         for row in sorted(ours.rows, key=int)
     )
     key = "".join(f'<li class="heat-{n}">{s}</li>' for n, s in enumerate(SHADES))
-    caption = ours.source.caption(options["title"], base)
+    source = ours.source if ours.source.stale else theirs.source
+    caption = source.caption(options["title"], base)
     return (
         f'<figure class="heat"><table><caption>{caption}</caption>'
         f'<thead><tr><td></td><th scope="colgroup" colspan="{len(ours.columns)}">'
@@ -271,8 +268,7 @@ def _heat(ours: Grid, theirs: Grid, key: tuple[str, Any], form: str) -> str:
     part = ours.values[key] / theirs.values[key]
     shade = min(max(int(10 * part) - 5, 0), len(SHADES) - 1)
     both = "".join(
-        f"<span>{breakable(short(found.names[key]))}"
-        f"{' (stale)' if found.names[key] in found.stale else ''} "
+        f"<span>{breakable(short(found.names[key]))} "
         f"{render(found.values[key], form).partition(chr(160))[0]}</span>"
         for found in (ours, theirs)
     )
@@ -284,7 +280,7 @@ def _table(found: Grid, corner: str, forms: Mapping[Any, str], caption: str) -> 
     caption = f"<caption>{caption}</caption>" if caption else ""
     rows = (
         (
-            f"<code>{breakable(found.label(row))}</code>",
+            f"<code>{breakable(row)}</code>",
             figures.cells(_cell(found, (row, c), forms[c]) for c in found.columns),
         )
         for row in found.rows
