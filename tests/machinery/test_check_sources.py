@@ -65,7 +65,6 @@ BROKEN = [
     ([RECORD, '"part/one.py"', "part"], "not JSON, perhaps cut short"),
     ([PAGE, "It doubles", "It doubles \N{CENT SIGN}"], "utf-8"),
     (["mkdocs.yml", "site_name: A", "site_name: [A"], "mkdocs.yml"),
-    (["mkdocs.yml", "gpu: test-gpu", "gpu: ''"], "set the option gpu to one"),
 ]  # fmt: skip
 
 

@@ -121,11 +121,7 @@ class Evidence:
     @functools.cached_property
     def quoted(self) -> str:
         """The folder of the GPU that prose and plots quote first."""
-        known = sorted({*self.verification, *self.benchmarks})
-        if not self.gpu and len(known) > 1:
-            told = f"there are records of {', '.join(known)}"
-            raise records.RecordError(f"{told}: set the option gpu to one")
-        return self.gpu or next(iter(known), "")
+        return self.gpu or min([*self.verification, *self.benchmarks], default="")
 
     def benchmark(self, name: str, part: str = "") -> Benchmark | None:
         """The record to quote, for its list `part` if one is named."""
@@ -180,15 +176,6 @@ class Evidence:
             default=None,
         )
 
-    def gpu_name(self, folder: str) -> str:
-        """What the GPU with this folder of records calls itself."""
-        timed = self.benchmarks.get(folder, {}).values()
-        verification = self.verification.get(folder)
-        tried = verification.runs.values() if verification else ()
-        for facts in (*(each.environment for each in timed), *tried):
-            return str(facts["gpu"])
-        return folder
-
     def status(self, name: str) -> Status:
         """The state of a snippet. Raises SnippetError and RecordError."""
         if name not in self._status:
@@ -207,7 +194,9 @@ class Evidence:
             for folder, found in self.verification.items()
             for run in self._runs(folder, found, snippet.name)
         ]
-        untried = self.verification.keys() - {run.folder for run in runs}
+        tried = {run.folder for run in runs}
+        others = (v for f, v in self.verification.items() if f not in tried)
+        untried = [str(facts["gpu"]) for v in others for facts in v.runs.values()]
         here = self._runs("interpreter", self.interpreter, snippet.name)
         local = here[0] if here and not snippet.gpu_only else None
         states = {run.state for run in runs}
@@ -219,8 +208,7 @@ class Evidence:
             state = State.SKIPPED if State.SKIPPED in states else State.STALE
         else:
             state = "interpreter" if local and local.fresh else "unverified"
-        names = [self.gpu_name(folder) for folder in sorted(untried)]
-        return Status(snippet, str(state), runs, names, local)
+        return Status(snippet, str(state), runs, [*dict.fromkeys(untried)], local)
 
     def _runs(self, folder: str, verification: Verification, name: str) -> list[Run]:
         found = []

@@ -149,7 +149,7 @@ def measured(evidence: Evidence, text: str) -> str:
             value, gpu, stale = _quoted(evidence, name, what, filters)
     except NotYet:
         return unmeasured()
-    here = gpu == evidence.gpu_name(evidence.quoted)
+    here = layout.slug(gpu) == evidence.quoted
     mark = "" if here else f" <small>(on {short(gpu)})</small>"
     mark += " (stale)" if stale else ""
     return (
