@@ -95,7 +95,7 @@ def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[F
         for match in TYPEWRITER.finditer(text):
             if not NAME.fullmatch(match[1] or ""):
                 yield page.fault(f"code in a formula: {short(match[0])}", match[0])
-    if kind == "python" and code(node) != extract(site, text):
+    if kind == "python" and lines(code(node)) != extract(site, text):
         yield page.fault(f"{what} is not the section in its file", text)
     if kind == "console":
         for line, reason in commands.faults(site, code(node)):
@@ -113,22 +113,20 @@ def code(node: Node) -> str:
     return "".join(pre.text() for pre in node.css("pre"))
 
 
-def extract(site: Site, include: str) -> str:
-    """The text of an include, read here once more, apart from what builds the page."""
+def lines(text: str) -> list[str]:
+    """Its lines, less those that are blank and the markers, with no common margin."""
+    kept = [each for each in text.split("\n") if each.strip() and "--8<--" not in each]
+    return textwrap.dedent("\n".join(kept)).split("\n")
+
+
+def extract(site: Site, include: str) -> list[str]:
+    """The lines of an include, read here once more, apart from what builds the page."""
     name, _, section = include.partition('"')[2].partition('"')[0].partition(":")
     text = (site.root / "snippets" / name).read_text("utf-8")
     if section:
         text = text.partition(f"# --8<-- [start:{section}]")[2].partition("\n")[2]
         text = text.partition(f"# --8<-- [end:{section}]")[0].rpartition("\n")[0]
-    kept: list[str] = []
-    marked = True
-    for line in text.split("\n"):
-        if "--8<--" in line:
-            marked = True
-        elif line.strip() or not marked or (kept and kept[-1]):
-            kept.append(line if line.strip() else "")
-            marked = False
-    return textwrap.dedent("\n".join(kept)).strip("\n") + "\n"
+    return lines(text)
 
 
 def inline(page: Page, node: Node) -> Iterator[Finding]:

@@ -77,13 +77,6 @@ def arguments(root: Path, name: str) -> list[str]:
     return [file] if alone else ["-m", layout.module(name)]
 
 
-def resolve(root: Path, reference: str) -> tuple[Snippet, Section]:
-    """What "softmax/online.py:kernel" or "softmax/online.py" refers to."""
-    name, _, section = reference.partition(":")
-    snippet = load(root, name)
-    return snippet, snippet.section(section)
-
-
 def parse(name: str, data: bytes, path: Path | None = None) -> Snippet:
     """The snippet in these bytes. Raises SnippetError."""
     path = path or Path(name)

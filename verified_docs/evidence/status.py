@@ -183,7 +183,7 @@ class Evidence:
         return self._status[name]
 
     def resolve(self, reference: str) -> tuple[snippets.Snippet, Section]:
-        """As `snippets.resolve`, of a file that is read once."""
+        """What "softmax/online.py:kernel" or "softmax/online.py" refers to."""
         name, _, section = reference.partition(":")
         snippet = self.status(name).snippet
         return snippet, snippet.section(section)

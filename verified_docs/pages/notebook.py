@@ -97,7 +97,8 @@ def digest(notebook: NotebookNode) -> str:
 
 def text(root: Path, reference: str) -> str:
     """The section without its last line end, as a notebook keeps a cell."""
-    return snippets.resolve(root, reference)[1].text.rstrip("\n")
+    name, _, section = reference.partition(":")
+    return snippets.load(root, name).section(section).text.rstrip("\n")
 
 
 def run(path: Path, root: Path) -> None:
