@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from selectolax.lexbor import LexborNode as Node
 
 from verified_docs.check import commands
+from verified_docs.check.prose import INLINE, words
 from verified_docs.check.site import Finding, Page, Site, Weight, short
 
 # The elements that Markdown writes, and the attributes of each.
@@ -40,7 +41,6 @@ CLASSES = re.compile(
 )
 # Of a formula, so that a browser knows its height; of a cell, its column's side.
 STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
-BLOCKS = re.compile("blockquote|dd|div|dt|h[1-4]|li|p|summary|td|th")
 NAME = re.compile(r"[\w\\.,()\[\] ]+")
 TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
 
@@ -65,7 +65,7 @@ def visit(site: Site, page: Page, node: Node) -> Iterator[Finding]:
         yield page.fault(f"{wrong} is nothing that a page may hold", node.text())
         return
     if node.tag == "code":
-        yield from inline(page, node)
+        yield from inline(site, page, node)
     for child in node.iter():
         yield from visit(site, page, child)
 
@@ -129,27 +129,18 @@ def extract(site: Site, include: str) -> list[str]:
     return lines(text)
 
 
-def inline(page: Page, node: Node) -> Iterator[Finding]:
+def inline(site: Site, page: Page, node: Node) -> Iterator[Finding]:
     """Code in a line of text is short, and a statement has a sentence around it."""
     text = node.text()
     if "\n" in text or any(node.iter()):
         yield page.fault(f"inline code of several lines: {short(text)}", text)
     block = node
-    while block.parent and not BLOCKS.fullmatch(str(block.tag)):
+    while block.parent and (block == node or INLINE.fullmatch(str(block.tag))):
         block = block.parent
-    words = "".join(prose(block))
-    if statement(text) and not any(map(str.isalnum, words)):
+    around = "".join(words(site, block, []))
+    if statement(text) and not any(map(str.isalnum, around)):
         reason = f"a line of a listing, {short(text)}: code comes from snippets"
         yield page.fault(reason, text)
-
-
-def prose(node: Node) -> Iterator[str]:
-    """The text of a block outside its code and its inner blocks."""
-    for child in node.iter(include_text=True):
-        if child.is_text_node:
-            yield child.text()
-        elif child.tag != "code" and not BLOCKS.fullmatch(str(child.tag)):
-            yield from prose(child)
 
 
 def statement(text: str) -> bool:

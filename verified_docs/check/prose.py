@@ -77,7 +77,9 @@ def check(site: Site) -> Iterator[Finding]:
     """Faults in the texts of all pages and diagrams."""
     for page in site.pages:
         if page.article is not None:
-            for text in texts(site, page.article):
+            links = page.article.css("a[title]:not([data-made], [data-made] *)")
+            titles = (link.attrs.sget("title") for link in links)
+            for text in (*titles, *texts(site, page.article)):
                 yield from faults(page, text)
             made = page.article.css("[data-made]")
             for kind, text in filter(None, map(site.stamp, made)):
@@ -121,37 +123,31 @@ def invisible(character: str) -> bool:
     return selects or (kind in ("Cf", "Co", "Cn") and character != JOINER)
 
 
-def texts(site: Site, root: LexborNode) -> Iterator[str]:
-    """The text in reading order, block by block, and what attributes say.
+def texts(site: Site, block: LexborNode) -> Iterator[str]:
+    """The text of a block and of each block in it, where one has words of its own."""
+    inner: list[LexborNode] = []
+    own = "".join(words(site, block, inner))
+    if own.strip(GAP + " \n\t"):
+        yield own
+    for each in inner:
+        yield from texts(site, each)
 
-    Formulas and what the machinery made leave a gap.
+
+def words(site: Site, node: LexborNode, inner: list[LexborNode]) -> Iterator[str]:
+    """The words of a block; the blocks in it join `inner`.
+
+    They leave a gap, as code does and what the machinery made.
     """
-    parts: list[str] = []
-
-    def flush() -> Iterator[str]:
-        if "".join(parts).strip(GAP + " \n\t"):
-            yield "".join(parts)
-        parts.clear()
-
-    def visit(node: LexborNode) -> Iterator[str]:
-        if node.tag == "code" or site.stamp(node):
-            parts.append(GAP)
-            return
-        if said := node.attrs.sget("title"):
-            yield said
-        block = not INLINE.fullmatch(str(node.tag))
-        if block:
-            yield from flush()
-        for child in node.iter(include_text=True):
-            if child.is_text_node:
-                parts.append(child.text())
-            elif child.is_element_node:
-                yield from visit(child)
-        if block:
-            yield from flush()
-
-    yield from visit(root)
-    yield from flush()
+    for child in node.iter(include_text=True):
+        if child.is_text_node:
+            yield child.text()
+        elif child.tag == "code" or site.stamp(child):
+            yield GAP
+        elif INLINE.fullmatch(str(child.tag)):
+            yield from words(site, child, inner)
+        else:
+            inner.append(child)
+            yield GAP
 
 
 def drawing(path: str, text: str) -> Iterator[Finding]:
