@@ -42,6 +42,9 @@ CLASSES = re.compile(
 # Of a formula, so that a browser knows its height; of a cell, its column's side.
 STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
 NAME = re.compile(r"[\w\\.,()\[\] ]+")
+# What quotes records, and how it says that they are out of date.
+QUOTING = ("measured", "output", "plot", "heatmap", "timeline", "measurements")
+STALE = re.compile(r"\(stale|, stale")
 TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
 
 
@@ -102,7 +105,7 @@ def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[F
             yield page.fault(reason, line)
     if node.css_first(".unmeasured, .no-record"):
         yield page.fault(f"{what} is not yet measured", text, Weight.RECORD)
-    elif kind in ("measured", "output") and "(stale" in node.text():
+    elif kind in QUOTING and STALE.search(node.text()):
         yield page.fault(f"{what} is stale", text, Weight.RECORD)
     elif node.attrs.sget("data-record") == "interpreter":
         yield page.fault(f"{what} is that of the interpreter", text, Weight.RECORD)

@@ -7,8 +7,6 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
-import yaml
-
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import drawing, figures, sources
 from verified_docs.pages.drawing import MARKERS, Grid, Line, Plot, number
@@ -67,11 +65,8 @@ def short(name: str) -> str:
 
 
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
-    """The options in a fence's YAML body. Raises PageError."""
-    try:
-        options = sources.settings(body)
-    except yaml.YAMLError as error:
-        raise PageError(f"its body is not YAML: {error}") from None
+    """The options in a fence's YAML body. Raises PageError or yaml.YAMLError."""
+    options = sources.settings(body)
     if not isinstance(options, dict):
         raise PageError(f"its body is a YAML mapping with {required[0]}")
     for key in options:
@@ -308,10 +303,7 @@ def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
             part = options.get("part", figures.LIST)
             benchmark = figures.record(evidence, options["record"], part)
             value = figures.pointer(benchmark.data, value)
-        try:
-            levels[str(name)] = float(Fraction(value))
-        except (TypeError, ValueError):
-            raise PageError(f"the level {name}: {value!r} is no number") from None
+        levels[str(name)] = float(Fraction(value))
         if not recorded and not 0 <= levels[str(name)] <= 1:
             raise PageError(f"the level {name}: {value} is neither a share nor a path")
     return levels
