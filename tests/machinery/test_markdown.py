@@ -73,12 +73,12 @@ def test_a_notebook_opens_in_colab_where_its_repository_is_known(repository):
         assert re.findall(r'href="([^"]*)"', page) == links
 
 
-def test_the_same_section_twice_has_no_id_twice(repository):
+def test_a_section_twice_and_two_diagrams_have_no_id_twice(repository):
     start = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1">'
     drawn = f"{start}<title>t</title><desc>d</desc></svg>"
-    repository.write({"docs/assets/diagrams/a.svg": drawn})
-    svg = "```svg\ndiagrams/a.svg\n```"
-    page = repository.page("\n\n".join([INCLUDE, svg, INCLUDE, svg]))
+    repository.write({f"docs/assets/diagrams/{name}.svg": drawn for name in "ab"})
+    a, b = (f"```svg\ndiagrams/{name}.svg\n```" for name in "ab")
+    page = repository.page("\n\n".join([INCLUDE, a, INCLUDE, b]))
     ids = re.findall(r'\sid="([^"]*)"', page)
     assert len(ids) == 5
     assert len(set(ids)) == 5
