@@ -68,7 +68,7 @@ one: lint  ## all that concerns one snippet: make one NAME=softmax/online
 	$(IN_BROWSER) -q -k "$$(python -m verified_docs pages $(NAME).py)"
 
 new: $(INSTALLED)  ## lay out a rung: make new NAME=softmax/log_softmax FROM=one_row
-	@python -m verified_docs.new "$(NAME)" "$(FROM)"
+	@python -m verified_docs new "$(NAME)" "$(FROM)"
 
 lint: style types  ## ruff, mypy, and the schema of workflows
 

@@ -1,11 +1,11 @@
-"""`python -m verified_docs check`, `status`, `pages` and `gpu`: see their help."""
+"""`python -m verified_docs check`, `status`, `pages`, `gpu`, `new`: see their help."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from verified_docs import layout
+from verified_docs import layout, new
 from verified_docs.evidence import gpu, table
 from verified_docs.evidence.records import RecordError
 
@@ -25,9 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if known.command == "pages":
             pages = table.pages(root, known.snippet)
             print(" or ".join(page.rpartition(".")[0] for page in pages) or "none")
-            return 0
-        print(table.table(root))
-    except RecordError as error:
+        elif known.command == "new":
+            print(*new.lay_out(root, known.rung, known.origin), sep="\n")
+        else:
+            print(table.table(root))
+    except (RecordError, new.NewError) as error:
         print(error, file=sys.stderr)
         return 1
     return 0
@@ -44,6 +46,9 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("status", help="a table: snippet, pages, interpreter, records")
     pages = commands.add_parser("pages", help="the pages of a snippet, for pytest -k")
     pages.add_argument("snippet", help="such as softmax/online.py")
+    rung = commands.add_parser("new", help="lay out a rung that begins as a copy")
+    rung.add_argument("rung", help="such as softmax/log_softmax")
+    rung.add_argument("origin", help="such as one_row, or attention/flash2")
     what = "run the snippets' tests on this machine's GPU and record them"
     add = commands.add_parser("gpu", help=what).add_argument
     add("parts", nargs="*", help="such as softmax or softmax/online")

@@ -7,10 +7,7 @@ and the navigation gets its line. Nothing that exists is overwritten.
 """
 
 import re
-import sys
 from pathlib import Path
-
-import yaml
 
 from verified_docs import layout
 from verified_docs.code import snippets
@@ -144,7 +141,7 @@ def with_page(config: str, part: str, title: str, page: str) -> str:
         raise NewError("mkdocs.yml has no nav")
     of_part = rf"^( +)- (?:[^:\n]+: )?['\"]?{part}/\S+\.(?:md|ipynb).*\n"
     own = [*re.finditer(of_part, nav[0], re.MULTILINE)]
-    line = f"- {yaml.safe_dump(title).splitlines()[0]}: {page}\n"
+    line = f"- {title}: {page}\n"
     if own:
         at, line = own[-1].end(), own[-1][1] + line
     else:
@@ -152,18 +149,3 @@ def with_page(config: str, part: str, title: str, page: str) -> str:
         line = f"  - {part.capitalize()}:\n      {line}"
     at += nav.start()
     return config[:at] + line + config[at:]
-
-
-def main() -> int:
-    """Lay the files out, and say which. 1 if that cannot be."""
-    try:
-        written = lay_out(Path(), *(sys.argv[1:] if len(sys.argv) == 3 else ("", "")))
-    except NewError as error:
-        print(f"make new: {error}", file=sys.stderr)
-        return 1
-    print(*written, sep="\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

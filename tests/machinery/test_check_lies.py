@@ -179,6 +179,7 @@ DRAWN = [
     (HELD, '<use href="https://h.example/x.svg#a"/>'),
     (HELD, '<circle onload="x()"/>'),
     (HELD, '<text style="font-family: monospace">x = 1</text>'),
+    (HELD, '<text font-size="12">x</text>'),
     (HELD, '<text class="highlight">x = 1</text>'),
     (TYPED, "<desc>It runs at 610 TFLOP/s.</desc>"),
     (TYPED, "<text>600 GB/second</text>"),
@@ -228,7 +229,6 @@ def test_a_lie_in_the_built_site(again, name, old, new):
     site.write({name: before})
     assert found.path == name.replace(BUILT, PAGE)
     assert "the built site is not of its sources" in found.reason
-    assert new[:9] in found.reason
 
 
 MARKUP = "markup around the article"

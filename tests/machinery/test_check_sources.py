@@ -46,7 +46,8 @@ SAID = [
         [TWO, '"""Three', '"""3'],
         [
             f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale",
-            f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [REC",
+            f"{PAGE}:60: measurements 'record: part rows: kernel columns: n",
+            f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [WAR",
             f"{TWO}:1: stale on Test GPU: {TWO} [RECORD]",
             f"{TWO}:1: {UNVERIFIED}",
         ],
@@ -64,7 +65,6 @@ BROKEN = [
     ([RECORD, '"cases": 12', '"cases": 0'], f"{RECORD}: /snippets/part/one.py/"),
     ([RECORD, '"part/one.py"', "part"], "not JSON, perhaps cut short"),
     ([PAGE, "It doubles", "It doubles \N{CENT SIGN}"], "utf-8"),
-    (["mkdocs.yml", "gpu: test-gpu", "gpu: ''"], "set the option gpu to one"),
 ]  # fmt: skip
 
 

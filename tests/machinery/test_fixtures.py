@@ -75,12 +75,14 @@ def test_gpu():
 """
 
 
+# Not once more where multiprocessing loads it for a demo.
 RUN = f"""
 import os, sys
 sys.path[0] = {str(ROOT)!r}
 os.chdir(os.path.dirname(__file__))
 import pytest
-pytest.main(["--rootdir=.", "-c", "pytest.ini", "-rA", "tests/snippets"])
+if __name__ == "__main__":
+    pytest.main(["--rootdir=.", "-c", "pytest.ini", "-rA", "tests/snippets"])
 """
 
 

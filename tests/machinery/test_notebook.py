@@ -110,9 +110,8 @@ def test_an_output_that_is_not_of_these_cells_is_refused(site, ran):
 
 
 BROKEN = [
-    (PAGE, '"nbformat_minor": 5\n}', "", r"page.ipynb:\d+: not JSON"),
-    (PAGE, '"id": "cell-one",', "", "1: cell 2 has no"),
-    (PAGE, '"cells"', '"rows"', "page.ipynb:1: it is no notebook"),
+    (PAGE, '"nbformat_minor": 5\n}', "", "page.ipynb: it is no notebook: .*JSON"),
+    (PAGE, '"cells"', '"rows"', "page.ipynb: it is no notebook"),
     (PAGE, ":one", ":gone", "there is no section 'gone'"),
     (PAGE, '"snippet"', '"x"', "'cell-one': its metadata has no"),
     (FILE, "6 * 7", "7 * 6", "'cell-one': it differs from part/file"),
@@ -135,15 +134,15 @@ def test_a_notebook_to_download_runs_without_a_gpu(path, tmp_path, monkeypatch):
     shutil.copy(path, tmp_path)
     notebook.run(tmp_path / path.name, ROOT)
     files = path, tmp_path / path.name
-    there, again = (json.loads(each.read_text("utf-8")) for each in files)
-    assert there["metadata"]["run"]["sha256"] == notebook.digest(there)
-    sources, wanted = ([c["source"] for c in n["cells"]] for n in (there, again))
+    there, again = map(notebook.read, files)
+    assert there.metadata["run"]["sha256"] == notebook.digest(there)
+    sources, wanted = ([c.source for c in n.cells] for n in (there, again))
     assert sources == wanted
     # The first cell sets up. All others are files, and their demos print.
     start, *files = [c for c in again["cells"] if c["cell_type"] == "code"]
     for cell in files:
         assert cell["metadata"]["snippet"]
-        assert "largest error" in "".join(cell["outputs"][0]["text"])
+        assert "largest error" in cell["outputs"][0]["text"]
     pinned = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     kernels = " ".join(pinned["optional-dependencies"]["kernels"])
     [package] = re.findall(r"pip install .*?(\S+==\S+)", "".join(start["source"]))
@@ -153,6 +152,6 @@ def test_a_notebook_to_download_runs_without_a_gpu(path, tmp_path, monkeypatch):
 
 def test_published_notebooks_are_fresh():
     for path in (ROOT / "docs").rglob("*.ipynb"):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        assert content["metadata"]["run"]["sha256"] == notebook.digest(content)
+        content = notebook.read(path)
+        assert content.metadata["run"]["sha256"] == notebook.digest(content)
         assert notebook.compose(path, ROOT)

@@ -182,7 +182,7 @@ def test_a_frame_shows_what_is_where_after_its_step():
 @pytest.mark.parametrize(
     ("fence", "reason"),
     [
-        ("replay: part/two.py", "there is no replay of part/two.py"),
+        ("replay: part/two.py", "replays/part/two.json"),
         (f"replay: {ONE}\nrun: second", "no run 'second'; the runs are: first"),
         (f"replay: {ONE}\nspeed: 2", "there is no option 'speed'"),
         ("run: first", "it needs the option 'replay'"),

@@ -154,8 +154,8 @@ FAULTS = [
 
 BYTES = [
     (b"x = 1\ny = '\xff'\n", 2, "the file is not UTF-8"),
-    (b"\xef\xbb\xbfx = 1\n", 1, "byte order mark"),
-    (b"x = 1\ny = 2\r\n", 2, "a Windows line end"),
+    (b"\xef\xbb\xbfx = 1\n", 1, "U+FEFF"),
+    (b"x = 1\ny = 2\r\n", 2, "U+000D cannot be seen"),
     (b"x = 1\0\n", 1, "null bytes"),
 ]
 
@@ -168,16 +168,16 @@ def test_faults(text, line, reason):
     assert reason in caught.value.reason
 
 
-def test_resolve_and_its_errors(tmp_path):
+def test_load_and_its_errors(tmp_path):
     Repository(tmp_path).write({"snippets/part/name.py": FILE, "secret.txt": "x"})
-    snippet, kernel = snippets.resolve(tmp_path, "part/name.py:kernel")
-    assert (snippet.name, kernel.name) == ("part/name.py", "kernel")
-    assert snippets.resolve(tmp_path, "part/name.py")[1] == snippet.whole
+    snippet = snippets.load(tmp_path, "part/name.py")
+    assert (snippet.name, snippet.section("kernel").name) == ("part/name.py", "kernel")
+    assert snippet.section("") == snippet.whole
     assert layout.names(tmp_path) == ["part/name.py"]
     with pytest.raises(SnippetError, match=r"did you mean part/name\.py"):
-        snippets.resolve(tmp_path, "part/nmae.py:kernel")
+        snippets.load(tmp_path, "part/nmae.py")
     with pytest.raises(SnippetError, match="the sections are: kernel, demo, inner"):
-        snippets.resolve(tmp_path, "part/name.py:kernal")
+        snippet.section("kernal")
     outside = "../secret.txt", "secret.txt", "part/../part/name.py", "/etc/hosts"
     for name in outside:
         with pytest.raises(SnippetError, match="there is no such snippet"):

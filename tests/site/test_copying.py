@@ -52,8 +52,7 @@ PRESS_ALL = """() => {
 def test_copy_buttons(visit: Visit) -> None:
     for figure, text, action, state, copied in visit.page.evaluate(PRESS_ALL):
         if name := figure.get("snippet"):
-            section = figure["section"]
-            _, shown = snippets.resolve(ROOT, f"{name}:{section}".rstrip(":"))
+            shown = snippets.load(ROOT, name).section(figure["section"])
             file = (ROOT / "snippets" / name).read_bytes().decode()
             wanted = {"block": shown.text, "file": file}[action]
         elif figure.get("language") == "console":

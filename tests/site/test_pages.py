@@ -4,10 +4,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, expect
+from selectolax.lexbor import LexborHTMLParser
 
 from tests.site.server import read
 from tests.site.visit import Visit, go
-from verified_docs.check.dom import parse
 
 WEIGHT = 250_000  # bytes over the wire, what a first visit fetches before replays load
 SIGNS = {f'"{sign}" / ""' for sign in "✓↻○?!✗"}
@@ -41,12 +41,10 @@ def test_a_policy_says_what_may_run(page: Page, address: str) -> None:
 
 def test_code_and_badges_are_seen_as_they_are_written(visit: Visit) -> None:
     seen = visit.page.evaluate(SEEN)
-    article = next(parse(read(visit.path)).find("article"))
-    kinds = ("blocks", ("code",), "pre"), ("badges", ("summary", "a"), ".badge")
-    for kind, inner, outer in kinds:
-        around = {*article.find(outer)}
-        within = (each for each in article.find(*inner) if each.parent in around)
-        written = [each.text() for each in within]
+    shown = LexborHTMLParser(read(visit.path))
+    within = ("blocks", "pre > code"), ("badges", ".badge > :is(summary, a)")
+    for kind, selector in within:
+        written = [each.text() for each in shown.css(f"article {selector}")]
         assert [each["text"] for each in seen[kind]] == written
         assert [each["faults"] for each in seen[kind] if each["faults"]] == []
     assert [each["signs"] for each in seen["blocks"] if each["signs"]] == []

@@ -9,7 +9,7 @@ from typing import Any
 
 from verified_docs.check.prose import MEASUREMENT, typed
 from verified_docs.check.site import Finding, Site, short
-from verified_docs.pages.ladder import front_matter
+from verified_docs.pages.sources import front_matter
 
 FRONT = ("after", "description", "gives", "hide", "idea", "needs", "search")
 NAMES = ("site_name", "site_description", "site_author", "copyright", "nav")

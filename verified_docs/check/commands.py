@@ -3,11 +3,10 @@
 import re
 from collections.abc import Iterator
 
-from verified_docs.check.site import Site, short
+from verified_docs.check.site import Site, read, short
 from verified_docs.code import snippets
 
 RUNS = re.compile(r"(?:TRITON_INTERPRET=1 )?python ((?:-m )?snippets\S+)")
-LISTED = re.compile(r"^\s*\$ (.*?)(?:\s+#.*)?$|(?<!`)`([^`\n]+)`(?!`)", re.MULTILINE)
 
 
 def faults(site: Site, text: str) -> Iterator[tuple[str, str]]:
@@ -22,15 +21,11 @@ def faults(site: Site, text: str) -> Iterator[tuple[str, str]]:
 
 
 def known(site: Site, command: str) -> bool:
-    """Does README list this command, or a test run it?"""
+    """Does README list this command, behind a $ or quoted, or a test run it?"""
     if runs := RUNS.fullmatch(command):
         runnable = (snippets.arguments(site.root, name) for name in site.snippets)
         return runs[1].split() in runnable
-    readme = site.root / "README.md"
-    if readme.is_file():
-        listed = LISTED.findall(readme.read_text(encoding="utf-8"))
-        if any(command in (typed, quoted) for typed, quoted in listed):
-            return True
-    quoted = re.compile(rf"""(["'`]){re.escape(command)}\1""")
-    tests = sorted((site.root / "tests").rglob("*.py"))
-    return any(quoted.search(path.read_text("utf-8", "replace")) for path in tests)
+    it = re.escape(command)
+    listed = re.compile(rf"""(["'`]){it}\1|^\s*\$ {it}(?:\s+#.*)?$""", re.MULTILINE)
+    files = [*site.root.glob("README.md"), *(site.root / "tests").rglob("*.py")]
+    return any(listed.search(read(path)) for path in files)

@@ -6,14 +6,12 @@ was tested or recorded. So no document comes in that the rules for pages do not 
 
 import re
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path
 
-from verified_docs.check.site import Finding, Site, short
+from verified_docs.check.site import Finding, Site
 from verified_docs.pages.made import unmarked
 
 DATED = ("sitemap.xml", "sitemap.xml.gz")  # The day of the build is in them.
-AROUND = 25  # characters
 PLACES = re.compile(
     r"assets/.+\.(css|js|map|mjs|png|svg|txt|woff2)"
     r"|snippets/.+\.py|notebooks/[^/]+\.ipynb"
@@ -39,19 +37,14 @@ def check(site: Site, built: Path) -> Iterator[Finding]:
             yield Finding(path, 1, "the built site lacks it; run `make site`")
         elif name not in made:
             yield Finding(path, 1, "it is of neither docs nor the theme nor the build")
-        elif name not in DATED and (what := differs(site, built, name)):
-            yield Finding(path, 1, f"the built site is not of its sources: {what}")
+        elif name not in DATED and (built / name).read_bytes() != made_of(site, name):
+            reason = f"the built site is not of its sources: {name}; run `make site`"
+            yield Finding(path, 1, reason)
 
 
-def differs(site: Site, built: Path, name: str) -> str:
-    """Where a file differs first, or ""."""
-    now, was = (site.made / name).read_bytes(), (built / name).read_bytes()
-    if name.endswith(".html"):
-        now = unmarked(now.decode(), site.mark).encode()
-    if now == was:
-        return ""
-    pairs = enumerate(zip_longest(now, was))
-    start = max(next(n for n, (one, other) in pairs if one != other) - AROUND, 0)
-    around = slice(start, start + 3 * AROUND)
-    has, wants = (short(each[around].decode(errors="replace")) for each in (was, now))
-    return f"{name} has {has}, not {wants}; run `make site`"
+def made_of(site: Site, name: str) -> bytes:
+    """What the sources make now of a file, in a build without a mark."""
+    path = site.made / name
+    if path.suffix != ".html":
+        return path.read_bytes()
+    return unmarked(path.read_text("utf-8"), site.mark).encode()

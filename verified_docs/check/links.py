@@ -8,38 +8,30 @@ from urllib.parse import unquote, urlsplit
 
 from verified_docs.check.site import Finding, Page, Site
 
-ADDRESSES = ("href", "xlink:href", "src", "data-src", "poster")
 ABROAD = ("http", "https", "mailto")
 
 
 def check(site: Site) -> Iterator[Finding]:
     """Broken addresses, and ids that two elements of a page share."""
     ids = {
-        page.file: Counter(n.attrs["id"] for n in page.nodes if "id" in n.attrs)
+        page.file: Counter(node.attrs.sget("id") for node in page.root.css("[id]"))
         for page in site.pages
     }
     for page in site.pages:
-        told = set()
-        for node in page.nodes:
-            for name, url in node.attrs.items():
-                if name not in ADDRESSES or url in told:
-                    continue
-                told.add(url)
-                if wrong := fault(site, page, url, ids):
-                    reason = f"<{node.tag}> has {url[:60]!r}, which {wrong}"
-                    yield page.fault(reason, url)
+        nodes = page.root.css("[href], [src]")
+        urls = {n.attrs.sget("href") or n.attrs.sget("src"): n.tag for n in nodes}
+        for url, tag in urls.items():
+            if wrong := fault(site, page, url, ids):
+                yield page.fault(f"<{tag}> has {url[:60]!r}, which {wrong}", url)
         for name, count in ids[page.file].items():
             if count > 1:
                 yield page.fault(f"{count} elements have the id {name!r}", name)
-        told_of = [node for node in page.nodes if "data-line" in node.attrs]
-        lines = {
-            node.attrs["data-line"]
-            for node in told_of
-            if any(each.tag == "code" for each in node.ancestors())
-        }
-        for line in (node.attrs["data-line"] for node in told_of):
-            if line not in lines:
-                yield page.fault(f"no line of code is marked {line!r}", line)
+        told, marked = (
+            {node.attrs.sget("data-line") for node in page.root.css(selector)}
+            for selector in ("[data-line]", "code [data-line]")
+        )
+        for line in told - marked:
+            yield page.fault(f"no line of code is marked {line!r}", line)
 
 
 def fault(site: Site, page: Page, url: str, ids: Mapping[Path, Collection[str]]) -> str:

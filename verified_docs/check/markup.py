@@ -10,8 +10,10 @@ import re
 import textwrap
 from collections.abc import Iterator
 
+from selectolax.lexbor import LexborNode as Node
+
 from verified_docs.check import commands
-from verified_docs.check.dom import Node
+from verified_docs.check.prose import INLINE, words
 from verified_docs.check.site import Finding, Page, Site, Weight, short
 
 # The elements that Markdown writes, and the attributes of each.
@@ -39,8 +41,10 @@ CLASSES = re.compile(
 )
 # Of a formula, so that a browser knows its height; of a cell, its column's side.
 STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
-BLOCKS = re.compile("blockquote|dd|div|dt|h[1-4]|li|p|summary|td|th")
 NAME = re.compile(r"[\w\\.,()\[\] ]+")
+# What quotes records, and how it says that they are out of date.
+QUOTING = ("measured", "output", "plot", "heatmap", "timeline", "measurements")
+STALE = re.compile(r"\(stale|, stale")
 TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
 
 
@@ -49,7 +53,8 @@ def check(site: Site) -> Iterator[Finding]:
     for page in site.pages:
         if page.source and page.article:
             yield from visit(site, page, page.article)
-            ends = [n.parent for n in page.nodes if site.stamp(n) == ("end", "")]
+            made = page.root.css("[data-made]")
+            ends = [node.parent for node in made if site.stamp(node) == ("end", "")]
             if ends != [page.article]:
                 yield page.fault("it does not end in the article in which it begins")
 
@@ -63,23 +68,25 @@ def visit(site: Site, page: Page, node: Node) -> Iterator[Finding]:
         yield page.fault(f"{wrong} is nothing that a page may hold", node.text())
         return
     if node.tag == "code":
-        yield from inline(page, node)
-    for child in node.elements:
+        yield from inline(site, page, node)
+    for child in node.iter():
         yield from visit(site, page, child)
 
 
 def foreign(node: Node) -> str:
     """What of a node is on no list, else ""."""
-    if node.tag not in ELEMENTS:
-        return "a comment" if node.tag == "!" else f"<{node.tag}>"
-    allowed = f"{COMMON}|{ELEMENTS[node.tag]}".split("|")
-    for name, value in node.attrs.items():
-        if name not in allowed or (name == "style" and not STYLE.fullmatch(value)):
-            return f"the attribute {name}={value[:40]!r} of <{node.tag}>"
-    for name in node.classes:
+    tag = str(node.tag)
+    if tag not in ELEMENTS:
+        return "a comment" if node.is_comment_node else f"<{tag}>"
+    allowed = f"{COMMON}|{ELEMENTS[tag]}".split("|")
+    for name, value in node.attributes.items():
+        styled = name == "style" and not STYLE.fullmatch(value or "")
+        if name not in allowed or styled:
+            return f"the attribute {name}={(value or '')[:40]!r} of <{tag}>"
+    for name in node.attrs.sget("class").split():
         if not CLASSES.fullmatch(name):
-            return f"the class {name!r} of <{node.tag}>"
-    if node.tag == "input" and node.attrs.get("type") != "radio":
+            return f"the class {name!r} of <{tag}>"
+    if tag == "input" and node.attrs.sget("type") != "radio":
         return "<input>"
     return ""
 
@@ -91,61 +98,52 @@ def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[F
         for match in TYPEWRITER.finditer(text):
             if not NAME.fullmatch(match[1] or ""):
                 yield page.fault(f"code in a formula: {short(match[0])}", match[0])
-    if kind == "python" and code(node) != extract(site, text):
+    if kind == "python" and lines(code(node)) != extract(site, text):
         yield page.fault(f"{what} is not the section in its file", text)
     if kind == "console":
         for line, reason in commands.faults(site, code(node)):
             yield page.fault(reason, line)
-    if any(node.find(".unmeasured", ".no-record")):
+    if node.css_first(".unmeasured, .no-record"):
         yield page.fault(f"{what} is not yet measured", text, Weight.RECORD)
-    elif kind in ("measured", "output") and "(stale" in node.text():
+    elif kind in QUOTING and STALE.search(node.text()):
         yield page.fault(f"{what} is stale", text, Weight.RECORD)
-    elif node.attrs.get("data-record") == "interpreter":
+    elif node.attrs.sget("data-record") == "interpreter":
         yield page.fault(f"{what} is that of the interpreter", text, Weight.RECORD)
 
 
 def code(node: Node) -> str:
     """The preformatted text of a block."""
-    return "".join(pre.text() for pre in node.find("pre"))
+    return "".join(pre.text() for pre in node.css("pre"))
 
 
-def extract(site: Site, include: str) -> str:
-    """The text of an include, read here once more, apart from what builds the page."""
+def lines(text: str) -> list[str]:
+    """Its lines, less those that are blank and the markers, with no common margin."""
+    kept = [each for each in text.split("\n") if each.strip() and "--8<--" not in each]
+    return textwrap.dedent("\n".join(kept)).split("\n")
+
+
+def extract(site: Site, include: str) -> list[str]:
+    """The lines of an include, read here once more, apart from what builds the page."""
     name, _, section = include.partition('"')[2].partition('"')[0].partition(":")
     text = (site.root / "snippets" / name).read_text("utf-8")
     if section:
         text = text.partition(f"# --8<-- [start:{section}]")[2].partition("\n")[2]
         text = text.partition(f"# --8<-- [end:{section}]")[0].rpartition("\n")[0]
-    kept: list[str] = []
-    marked = True
-    for line in text.split("\n"):
-        if "--8<--" in line:
-            marked = True
-        elif line.strip() or not marked or (kept and kept[-1]):
-            kept.append(line if line.strip() else "")
-            marked = False
-    return textwrap.dedent("\n".join(kept)).strip("\n") + "\n"
+    return lines(text)
 
 
-def inline(page: Page, node: Node) -> Iterator[Finding]:
+def inline(site: Site, page: Page, node: Node) -> Iterator[Finding]:
     """Code in a line of text is short, and a statement has a sentence around it."""
     text = node.text()
-    if "\n" in text or any(node.elements):
+    if "\n" in text or any(node.iter()):
         yield page.fault(f"inline code of several lines: {short(text)}", text)
-    block = next((n for n in node.ancestors() if BLOCKS.fullmatch(n.tag)), node)
-    words = "".join(prose(block))
-    if statement(text) and not any(map(str.isalnum, words)):
+    block = node
+    while block.parent and (block == node or INLINE.fullmatch(str(block.tag))):
+        block = block.parent
+    around = "".join(words(site, block, []))
+    if statement(text) and not any(map(str.isalnum, around)):
         reason = f"a line of a listing, {short(text)}: code comes from snippets"
         yield page.fault(reason, text)
-
-
-def prose(node: Node) -> Iterator[str]:
-    """The text of a block outside its code and its inner blocks."""
-    for child in node.children:
-        if isinstance(child, str):
-            yield child
-        elif child.tag != "code" and not BLOCKS.fullmatch(child.tag):
-            yield from prose(child)
 
 
 def statement(text: str) -> bool:

@@ -5,7 +5,8 @@ import unicodedata
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
-from verified_docs.check.dom import Node
+from selectolax.lexbor import LexborNode
+
 from verified_docs.check.site import Finding, Page, Site, Source, short
 
 GAP = "\N{OBJECT REPLACEMENT CHARACTER}"
@@ -62,9 +63,11 @@ SHAPES = re.compile(
     "svg|title|desc|defs|pattern|g|rect|circle|line|path|polygon|text|tspan"
 )
 SHAPED = re.compile(
-    "class|c[xy]|d|dy|fill|(?:fill|stroke)-opacity|font-(?:size|style|weight)|height"
-    "|id|patternUnits|points|rx?|stroke-(?:dasharray|width)|text-anchor|transform"
-    "|viewBox|width|[xy][12]?"
+    r"(?:class|c[xy]|d|dy|fill|(?:fill|stroke)-opacity|font-(?:style|weight)|height"
+    r"|id|patternUnits|points|rx?|stroke-(?:dasharray|width)|text-anchor|transform"
+    r"|viewBox|width|[xy][12]?)=.*"
+    r"|font-size=(?:1[3-9]|[2-9]\d)",  # In units of a viewBox made for a phone.
+    re.DOTALL,
 )
 INK = re.compile("accent|ink|line|soft|stroke|t-[a-z]+|warn")
 WORDS = ("title", "desc", "text")
@@ -74,13 +77,16 @@ def check(site: Site) -> Iterator[Finding]:
     """Faults in the texts of all pages and diagrams."""
     for page in site.pages:
         if page.article is not None:
-            for text in texts(site, page.article):
+            links = page.article.css("a[title]:not([data-made], [data-made] *)")
+            titles = (link.attrs.sget("title") for link in links)
+            for text in (*titles, *texts(site, page.article)):
                 yield from faults(page, text)
-            for kind, text in filter(None, map(site.stamp, page.article.walk())):
+            made = page.article.css("[data-made]")
+            for kind, text in filter(None, map(site.stamp, made)):
                 match = MEASUREMENT.search(text) if kind not in HOLDING else None
                 if match:  # In a title or a heading that a fence is told.
                     yield page.fault(typed(match[0]), match[0])
-            for node in page.article.find("annotation"):
+            for node in page.article.css("annotation"):
                 for match in MEASUREMENT.finditer(spoken(node.text())):
                     yield page.fault(typed(match[0]), node.text())
     for path in sorted(site.docs.rglob("*.svg")):
@@ -117,36 +123,31 @@ def invisible(character: str) -> bool:
     return selects or (kind in ("Cf", "Co", "Cn") and character != JOINER)
 
 
-def texts(site: Site, root: Node) -> Iterator[str]:
-    """The text in reading order, block by block, and what attributes say.
+def texts(site: Site, block: LexborNode) -> Iterator[str]:
+    """The text of a block and of each block in it, where one has words of its own."""
+    inner: list[LexborNode] = []
+    own = "".join(words(site, block, inner))
+    if own.strip(GAP + " \n\t"):
+        yield own
+    for each in inner:
+        yield from texts(site, each)
 
-    Formulas and what the machinery made leave a gap.
+
+def words(site: Site, node: LexborNode, inner: list[LexborNode]) -> Iterator[str]:
+    """The words of a block; the blocks in it join `inner`.
+
+    They leave a gap, as code does and what the machinery made.
     """
-    parts: list[str] = []
-
-    def flush() -> Iterator[str]:
-        if "".join(parts).strip(GAP + " \n\t"):
-            yield "".join(parts)
-        parts.clear()
-
-    def visit(node: Node) -> Iterator[str]:
-        if node.tag == "code" or site.stamp(node):
-            parts.append(GAP)
-            return
-        if said := node.attrs.get("title"):
-            yield said
-        if not INLINE.fullmatch(node.tag):
-            yield from flush()
-        for child in node.children:
-            if isinstance(child, str):
-                parts.append(child)
-            else:
-                yield from visit(child)
-        if not INLINE.fullmatch(node.tag):
-            yield from flush()
-
-    yield from visit(root)
-    yield from flush()
+    for child in node.iter(include_text=True):
+        if child.is_text_node:
+            yield child.text()
+        elif child.tag == "code" or site.stamp(child):
+            yield GAP
+        elif INLINE.fullmatch(str(child.tag)):
+            yield from words(site, child, inner)
+        else:
+            inner.append(child)
+            yield GAP
 
 
 def drawing(path: str, text: str) -> Iterator[Finding]:
@@ -159,13 +160,13 @@ def drawing(path: str, text: str) -> Iterator[Finding]:
         return
     for element in elements:
         tag = element.tag.removeprefix("{http://www.w3.org/2000/svg}")
-        classes = element.get("class", "").split()
+        attributes = [f"{name}={value}" for name, value in element.items()]
         if not (
             SHAPES.fullmatch(tag)
-            and all(map(SHAPED.fullmatch, element.attrib))
-            and all(map(INK.fullmatch, classes))
+            and all(map(SHAPED.fullmatch, attributes))
+            and all(map(INK.fullmatch, element.get("class", "").split()))
         ):
-            told = short(" ".join([tag, *element.attrib, *classes]))
+            told = short(" ".join([tag, *attributes]))
             reason = f"nothing that a diagram may hold: {told}"
             yield Finding(path, source.line_of(f"<{tag}"), reason)
         words = "".join(element.itertext()) if tag in WORDS else ""

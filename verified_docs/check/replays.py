@@ -36,7 +36,7 @@ def check(site: Site) -> Iterator[Finding]:
 
 def on_pages(site: Site, data: dict[str, dict[str, Any]]) -> set[str]:
     """The snippets whose replays are shown, alone or beside another one."""
-    nodes = (node for page in site.pages for node in page.root.find("verified-replay"))
-    shown = {node.attrs.get("snippet", "") for node in nodes}
+    nodes = (node for page in site.pages for node in page.root.css("verified-replay"))
+    shown = {node.attrs.sget("snippet") for node in nodes}
     compared = (each["compare"] for each in data.values() if "compare" in each)
     return shown | {each["snippet"] for each in compared}

@@ -13,13 +13,13 @@ from mkdocs.config import load_config
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import MkDocsException
 from mkdocs.structure.files import File
+from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from verified_docs import layout
-from verified_docs.check.dom import Node, parse
 from verified_docs.code import archive
 from verified_docs.code.snippets import Snippet
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import policy, sources
+from verified_docs.pages import policy
 from verified_docs.pages.hooks import EXTENSION
 
 SHORT = 70
@@ -72,22 +72,20 @@ class Source:
 
 @dataclass
 class Page:
-    """A built page. `source` is None for the theme's own, such as 404.html."""
+    """A built page, as a browser reads it: Lexbor parses, mistakes and all.
+
+    `source` is None for the theme's own pages, such as 404.html.
+    """
 
     file: Path
     path: str
     source: Source | None
-    root: Node = field(repr=False)
+    root: LexborHTMLParser = field(repr=False)
 
     @functools.cached_property
-    def article(self) -> Node | None:
+    def article(self) -> LexborNode | None:
         """The author's part of the page: what is around it comes from the theme."""
-        return next(self.root.find("article"), None)
-
-    @functools.cached_property
-    def nodes(self) -> list[Node]:
-        """Every node of the page."""
-        return [*self.root.walk()]
+        return self.root.css_first("article")
 
     def fault(
         self, reason: str, text: str = "", weight: Weight = Weight.FAULT
@@ -112,14 +110,14 @@ class Site:
         self.config = build(root, made, self.mark)
         self.docs = Path(self.config.docs_dir)
         self.sources = {
-            self.target(path): Source(self.relative(path), sources.read(path))
+            self.target(path): Source(self.relative(path), read(path))
             for suffix in ("md", "ipynb")
             for path in sorted(self.docs.rglob(f"*.{suffix}"))
         }
         self.pages = []
         for path in sorted(made.rglob("*.html")):
             name, source = f"site/{path.relative_to(made)}", self.sources.get(path)
-            self.pages.append(Page(path, name, source, parse(read(path))))
+            self.pages.append(Page(path, name, source, LexborHTMLParser(read(path))))
 
     def target(self, path: Path) -> Path:
         """The HTML file that MkDocs makes of a page of `docs`."""
@@ -127,9 +125,9 @@ class Site:
         urls = self.config.use_directory_urls
         return self.made / File(name, str(self.docs), "", urls).dest_uri
 
-    def stamp(self, node: Node) -> tuple[str, str] | None:
+    def stamp(self, node: LexborNode) -> tuple[str, str] | None:
         """What the machinery made a node from: its kind, and the text or options."""
-        made = node.attrs.get("data-made", "")
+        made = node.attributes.get("data-made") or ""
         if self.mark not in made:
             return None
         _, kind, text, *options = json.loads(made)

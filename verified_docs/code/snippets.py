@@ -77,17 +77,15 @@ def arguments(root: Path, name: str) -> list[str]:
     return [file] if alone else ["-m", layout.module(name)]
 
 
-def resolve(root: Path, reference: str) -> tuple[Snippet, Section]:
-    """What "softmax/online.py:kernel" or "softmax/online.py" refers to."""
-    name, _, section = reference.partition(":")
-    snippet = load(root, name)
-    return snippet, snippet.section(section)
-
-
 def parse(name: str, data: bytes, path: Path | None = None) -> Snippet:
     """The snippet in these bytes. Raises SnippetError."""
     path = path or Path(name)
-    return Snippet(name, path, data, *sections.parse(_decode(data, path), path))
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise SnippetError(path, line, "the file is not UTF-8") from None
+    return Snippet(name, path, data, *sections.parse(text, path))
 
 
 def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]]:
@@ -111,19 +109,3 @@ def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]
         while hunk[-1][:2] == (" ", ""):
             del hunk[-1]
         yield hunk
-
-
-def _decode(data: bytes, path: Path) -> str:
-    """The text, as every reader of the file has it."""
-    for wrong, reason in (
-        (b"\xef\xbb\xbf", "a byte order mark"),
-        (b"\r", "a Windows line end, which a page cannot give to the clipboard"),
-    ):
-        if wrong in data:
-            line = data.count(b"\n", 0, data.index(wrong)) + 1
-            raise SnippetError(path, line, reason)
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise SnippetError(path, line, "the file is not UTF-8") from None

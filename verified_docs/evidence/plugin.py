@@ -316,7 +316,12 @@ class Recorder:
         left = {item.nodeid for item in session.items}  # none under xdist
         for snippet, seen in self.seen.items():
             left -= {f"{layout.test_file(snippet)}::{case}" for case in seen.done}
-        runs, run = self._run()
+        if self.alone:  # `make gpu` has begun the run.
+            runs = records.load(self.path).runs
+        else:
+            facts = machine.facts(self.root)
+            runs = {machine.run_name(facts): facts}
+        run = next(iter(runs))
         find = manifest.loaded if self.alone else manifest.imported
         entries = {}
         for snippet, seen in self.seen.items():
@@ -331,15 +336,6 @@ class Recorder:
                 entries[snippet] = _entry(run, seen, hashes)
         if entries:  # A merge of none drops the run, which other modules need.
             records.merge(self.path, runs, entries, self.root)
-
-    def _run(self) -> tuple[dict[str, records.Facts], str]:
-        """The run that `make gpu` has begun, or one of this session."""
-        if self.alone:
-            runs = records.load(self.path).runs
-        else:
-            facts = machine.facts(self.root)
-            runs = {machine.run_name(facts): facts}
-        return runs, next(iter(runs))
 
 
 def _entry(run: str, seen: Seen, hashes: records.Manifest) -> records.Entry:

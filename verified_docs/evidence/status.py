@@ -121,18 +121,14 @@ class Evidence:
     @functools.cached_property
     def quoted(self) -> str:
         """The folder of the GPU that prose and plots quote first."""
-        known = sorted({*self.verification, *self.benchmarks})
-        if not self.gpu and len(known) > 1:
-            told = f"there are records of {', '.join(known)}"
-            raise records.RecordError(f"{told}: set the option gpu to one")
-        return self.gpu or next(iter(known), "")
+        return self.gpu or min([*self.verification, *self.benchmarks], default="")
 
     def benchmark(self, name: str, part: str = "") -> Benchmark | None:
         """The record to quote, for its list `part` if one is named."""
         folders = sorted(self.benchmarks, key=lambda folder: folder != self.quoted)
         there = [b for f in folders if (b := self.benchmarks[f].get(name))]
         having = [each for each in there if isinstance(each.data.get(part), list)]
-        holds = [each for each in having if not self.outdated(each, part)]
+        holds = [b for b in having if not self.outdated(b, part, b.data[part])]
         return next(iter(holds or having or there), None)
 
     def stale(self, benchmark: Benchmark) -> set[str]:
@@ -142,17 +138,16 @@ class Evidence:
         return self._stale[benchmark.path]
 
     def outdated(
-        self, benchmark: Benchmark, part: str, kernels: Iterable[str] | None = None
+        self, benchmark: Benchmark, part: str, shown: Iterable[Facts]
     ) -> set[str]:
-        """Those of them that a list of it depends on.
+        """Those of them that what is shown of a list of it depends on.
 
-        They are the files of all its kernels, or of `kernels`, what these import, and
-        how the list is measured. Of no list, "", only what all lists share counts.
+        They are the files of its kernels, what these import, and how the list is
+        measured. Of no list, "", only what all lists share counts.
         """
         if not self.stale(benchmark):
             return set()
-        if kernels is None:
-            kernels = (str(e.get("of", e.get("kernel"))) for e in benchmark.data[part])
+        kernels = {str(each.get("of", each.get("kernel"))) for each in shown}
         used = {layout.snippet_file(name) for name in kernels}
         used |= manifest.reached(self.root, used)
         lists = filter(None, (part, "__init__"))
@@ -163,16 +158,6 @@ class Evidence:
             if file in used or PurePosixPath(file).parent.name == "benchmarks"
         }
 
-    def lost(self, benchmark: Benchmark) -> list[str]:
-        """The lists of a record that are out of date and quoted nevertheless."""
-        return [
-            part
-            for part, value in benchmark.data.items()
-            if isinstance(value, list)
-            and self.outdated(benchmark, part)
-            and self.benchmark(benchmark.path.stem, part) is benchmark
-        ]
-
     def quote(self, name: str) -> Run | None:
         """The run of a snippet to quote: the latest of one GPU."""
         return max(
@@ -181,15 +166,6 @@ class Evidence:
             default=None,
         )
 
-    def gpu_name(self, folder: str) -> str:
-        """What the GPU with this folder of records calls itself."""
-        timed = self.benchmarks.get(folder, {}).values()
-        verification = self.verification.get(folder)
-        tried = verification.runs.values() if verification else ()
-        for facts in (*(each.environment for each in timed), *tried):
-            return str(facts["gpu"])
-        return folder
-
     def status(self, name: str) -> Status:
         """The state of a snippet. Raises SnippetError and RecordError."""
         if name not in self._status:
@@ -197,7 +173,7 @@ class Evidence:
         return self._status[name]
 
     def resolve(self, reference: str) -> tuple[snippets.Snippet, Section]:
-        """As `snippets.resolve`, of a file that is read once."""
+        """What "softmax/online.py:kernel" or "softmax/online.py" refers to."""
         name, _, section = reference.partition(":")
         snippet = self.status(name).snippet
         return snippet, snippet.section(section)
@@ -208,7 +184,9 @@ class Evidence:
             for folder, found in self.verification.items()
             for run in self._runs(folder, found, snippet.name)
         ]
-        untried = self.verification.keys() - {run.folder for run in runs}
+        tried = {run.folder for run in runs}
+        others = (v for f, v in self.verification.items() if f not in tried)
+        untried = [str(facts["gpu"]) for v in others for facts in v.runs.values()]
         here = self._runs("interpreter", self.interpreter, snippet.name)
         local = here[0] if here and not snippet.gpu_only else None
         states = {run.state for run in runs}
@@ -220,8 +198,7 @@ class Evidence:
             state = State.SKIPPED if State.SKIPPED in states else State.STALE
         else:
             state = "interpreter" if local and local.fresh else "unverified"
-        names = [self.gpu_name(folder) for folder in sorted(untried)]
-        return Status(snippet, str(state), runs, names, local)
+        return Status(snippet, str(state), runs, [*dict.fromkeys(untried)], local)
 
     def _runs(self, folder: str, verification: Verification, name: str) -> list[Run]:
         found = []

@@ -16,7 +16,7 @@ def table(root: Path) -> str:
     """
     evidence = Evidence(root)
     folders = list(evidence.verification)
-    rows = [["snippet", "pages", "interpreter", *(folders or ["GPU"])]]
+    rows = [["snippet", "pages", "interpreter", *folders]]
     notes = []
     for name in layout.names(root):
         status = evidence.status(name)
@@ -24,8 +24,6 @@ def table(root: Path) -> str:
         cells = [local, *([r for r in status.runs if r.folder == f] for f in folders)]
         shown = [", ".join(map(_cell, runs)) or State.MISSING for runs in cells]
         rows.append([name, ", ".join(pages(root, name)) or "none", *shown])
-        if not folders:
-            rows[-1].append(State.MISSING)
         notes += [
             f"{name}: {run.state} on {run.folder}: {', '.join(reasons)}"
             for run in (*status.runs, *local)

@@ -31,28 +31,19 @@ def kind(status: Status) -> str:
 
 def label(status: Status) -> str:
     """The badge in words."""
-    fresh = _gpus(status.fresh)
-    if status.snippet.wrong:
-        known = {
-            "verified": f"its failure is tested on {fresh}",
-            "failed": "its test failed",
-            "skipped too much": "too much of its test was skipped",
-            "stale": "its test or text changed since it was recorded",
-            "interpreter": "its failure is tested on the interpreter only",
-            "unverified": "its failure is not yet tested",
-        }
-        return f"Wrong on purpose: {known[status.state]}"
     rest = (run for run in status.runs if not run.fresh)
-    others = "; ".join(f"{run.state} on {short(run.gpu)}" for run in rest)
-    if status.fresh:
-        return f"GPU-verified on {fresh}{'; ' if others else ''}{others}"
-    return {
-        "failed": f"Not verified: {others}",
-        "skipped too much": f"Not verified: {others}",
+    others = [f"{run.state} on {short(run.gpu)}" for run in rest]
+    fresh = _gpus(status.fresh)
+    if status.snippet.wrong and fresh:
+        return f"Wrong on purpose: its failure is tested on {fresh}"
+    words = {
         "stale": "Stale: changed since its GPU run",
         "interpreter": "Interpreter only: no GPU run",
         "unverified": "Unverified: no test has run",
-    }[status.state]
+    }.get(status.state, f"Not verified: {'; '.join(others)}")
+    if fresh:
+        words = "; ".join([f"GPU-verified on {fresh}", *others])
+    return f"Wrong on purpose: {words}" if status.snippet.wrong else words
 
 
 def _gpus(runs: Iterable[Run]) -> str:

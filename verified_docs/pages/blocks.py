@@ -161,7 +161,7 @@ def svg(site: Site, body: str, options: Mapping[str, str]) -> str:
     if not name.endswith(".svg") or ".." in PurePosixPath(name).parts:
         raise PageError(f"its body is a path below docs/assets, not {name[:60]!r}")
     path = site.evidence.root / "docs" / "assets" / name
-    return diagrams.render(path, site.unique("diagram"))
+    return diagrams.render(path, name.removesuffix(".svg").replace("/", "-") + "-")
 
 
 def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:

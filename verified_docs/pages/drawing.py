@@ -8,7 +8,7 @@ last one does at rest: that is done by the stylesheet, because all values are dr
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from statistics import fmean
@@ -73,19 +73,14 @@ LAYOUTS = WIDE, NARROW
 
 @dataclass(frozen=True)
 class Grid:
-    """Measurements by row and column; a row whose file has changed is stale."""
+    """Measurements by row and column."""
 
     rows: list[str]
     columns: list[Any]
     values: dict[tuple[str, Any], float]
-    stale: set[str]
     source: Source
     # Whose value it is, where a cell has the best of several.
     names: dict[tuple[str, Any], str] = field(default_factory=dict)
-
-    def label(self, row: str) -> str:
-        """The row's name, marked if it is stale."""
-        return f"{row} (stale)" if row in self.stale else row
 
 
 @dataclass(frozen=True)
@@ -148,11 +143,10 @@ def draw(plot: Plot, layout: Layout) -> str:
     """The inside of the SVG. Raises PageError."""
     values = [value for line in plot.lines for value in line.values.values()]
     shown = [*values, *plot.levels.values()]
-    across = _scale("x", plot.x_scale, plot.columns)
-    up = _scale("y", plot.y_scale, shown)
     linear = plot.y_scale == "linear"
     ticks = round_ticks(max(shown)) if linear else _powers(shown)
-    frame = Frame(layout, across, up, plot.columns, ticks)
+    x_scale, y_scale = _scale(plot.x_scale), _scale(plot.y_scale)
+    frame = Frame(layout, x_scale, y_scale, plot.columns, ticks)
     places = dict(_places(plot, frame))
     drawn = "".join(
         [
@@ -166,17 +160,11 @@ def draw(plot: Plot, layout: Layout) -> str:
     return f'<g aria-hidden="true">{drawn}</g>' + "".join(_columns(plot, frame, places))
 
 
-def _scale(axis: str, name: str, values: Iterable[Any]) -> Callable[[float], float]:
-    """The scale of that name, which can place every value. Raises PageError."""
+def _scale(name: str) -> Callable[[float], float]:
+    """The scale of that name. Raises PageError."""
     if name not in SCALES:
         known = ", ".join(SCALES)
         raise PageError(f"{name!r} is no scale; the scales are: {known}")
-    for value in values:
-        try:
-            SCALES[name](value) + 0
-        except (TypeError, ValueError):
-            reason = f"{axis} holds {value!r}, which {axis}_scale: {name} cannot place"
-            raise PageError(reason) from None
     return SCALES[name]
 
 

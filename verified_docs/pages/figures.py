@@ -149,7 +149,7 @@ def measured(evidence: Evidence, text: str) -> str:
             value, gpu, stale = _quoted(evidence, name, what, filters)
     except NotYet:
         return unmeasured()
-    here = gpu == evidence.gpu_name(evidence.quoted)
+    here = layout.slug(gpu) == evidence.quoted
     mark = "" if here else f" <small>(on {short(gpu)})</small>"
     mark += " (stale)" if stale else ""
     return (
@@ -166,10 +166,12 @@ class Source:
     gpu: str
     record: str
     part: str
+    stale: bool
 
     def caption(self, title: str, base: str) -> str:
-        """The title, and the GPU, which leads to the record."""
+        """The title, and the GPU, which leads to the record; whether it is stale."""
         link = f'<a href="{base}{self.record}">{escape(short(self.gpu))}</a>'
+        link += ", stale" if self.stale else ""
         return f"{escape(title)} (on {link})" if title else f"Measured on {link}"
 
     def told(self, base: str) -> str:
@@ -183,10 +185,13 @@ class Source:
         )
 
 
-def source(evidence: Evidence, benchmark: Benchmark, part: str) -> Source:
+def source(
+    evidence: Evidence, benchmark: Benchmark, part: str, shown: list[dict[str, Any]]
+) -> Source:
     """Where what is shown of a list of a record comes from."""
     record = benchmark.path.relative_to(evidence.root).as_posix()
-    return Source(benchmark.gpu, record, part)
+    stale = bool(evidence.outdated(benchmark, part, shown))
+    return Source(benchmark.gpu, record, part, stale)
 
 
 @contextmanager
@@ -217,7 +222,7 @@ def _quoted(
         found = select(evidence, benchmark, where, what.partition("/")[0])
         if len(found) > 1:
             raise PageError(f"{len(found)} measurements match; say more")
-        changed = evidence.outdated(benchmark, part, [str(found[0].get("kernel"))])
+        changed = evidence.outdated(benchmark, part, found)
         return pointer(found[0], f"/{what}"), gpu, bool(changed)
 
 

@@ -4,14 +4,13 @@ A page is a rung if it says in its front matter (a notebook: in metadata.page) w
 `idea` is. `after` names the page whose idea it takes up again.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from verified_docs.pages import sources
 from verified_docs.pages.errors import PageError
+from verified_docs.pages.sources import front_matter
 
 
 def render(docs: Path, nav: Sequence[Mapping[str, Any]], base: str = "") -> str:
@@ -36,15 +35,6 @@ def render(docs: Path, nav: Sequence[Mapping[str, Any]], base: str = "") -> str:
         head = f'<p class="ladder-part">{escape(part)}</p>'
         shown += f"<div>{head}<ol>{''.join(items)}</ol></div>"
     return f'<div class="ladder">{shown}</div>'
-
-
-def front_matter(path: Path) -> dict[str, Any]:
-    """What a page says of itself."""
-    text = sources.read(path)
-    if path.suffix == ".ipynb":
-        return dict(json.loads(text)["metadata"].get("page", {}))
-    head, closed, _ = text.removeprefix("---\n").partition("\n---\n")
-    return dict(sources.settings(head)) if closed and text.startswith("---\n") else {}
 
 
 def parts(nav: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, str]]:

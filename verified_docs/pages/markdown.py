@@ -95,7 +95,6 @@ class VerifiedDocs(Extension):
 
     def reset(self) -> None:
         """Start a new page."""
-        self.site.count = 0
         self.site.badged.clear()
 
 

@@ -13,17 +13,27 @@ import hashlib
 import json
 import platform
 import sys
-from collections.abc import Iterator
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
 
 from verified_docs.code import snippets
-from verified_docs.pages import sources
 from verified_docs.pages.errors import PageError
 
 COMMAND = "python -m verified_docs.pages.notebook"
+
+
+def read(path: Path) -> NotebookNode:
+    """The notebook. Raises PageError where the file is none."""
+    try:
+        notebook: NotebookNode = nbformat.read(path, 4)  # type: ignore[no-untyped-call]
+        nbformat.validate(notebook)
+    except (ValueError, nbformat.ValidationError) as error:
+        raise PageError(f"{path}: it is no notebook: {error}") from None
+    return notebook
 
 
 def compose(path: Path, root: Path) -> str:
@@ -31,26 +41,25 @@ def compose(path: Path, root: Path) -> str:
 
     Raises PageError where a code cell is not the section that it names.
     """
-    notebook = sources.notebook(path)
+    notebook = read(path)
     name = path.relative_to(root / "docs").as_posix()
     # JSON is YAML, too.
-    blocks = [f"---\n{json.dumps(notebook['metadata'].get('page', {}))}\n---"]
-    for cell in notebook["cells"]:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "markdown":
-            blocks.append(source)
-        elif cell["cell_type"] == "code":
-            reference = cell["metadata"].get("snippet")
-            where = f"{path}: cell {cell['id']!r}"
+    blocks = [f"---\n{json.dumps(notebook.metadata.get('page', {}))}\n---"]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            blocks.append(cell.source)
+        elif cell.cell_type == "code":
+            reference = cell.metadata.get("snippet")
+            where = f"{path}: cell {cell.id!r}"
             if not reference:
                 such = '"snippet", such as "softmax/safe.py:demo"'
                 raise PageError(f"{where}: its metadata has no {such}")
-            if source != text(root, reference):
+            if cell.source != text(root, reference):
                 how = f"which `{COMMAND} {path}` copies into it"
                 raise PageError(f"{where}: it differs from {reference}, {how}")
             blocks.append(f'```python\n--8<-- "{reference}"\n```')
-            if cell["outputs"]:
-                blocks.append(f'```cell notebook="{name}" id="{cell["id"]}"\n```')
+            if cell.outputs:
+                blocks.append(f'```cell notebook="{name}" id="{cell.id}"\n```')
     return "\n\n".join(blocks)
 
 
@@ -59,8 +68,8 @@ def output(path: Path, cell: str) -> tuple[str, dict[str, str]]:
 
     Raises PageError unless the outputs are those of the cells as they are now.
     """
-    notebook = sources.notebook(path)
-    run = notebook["metadata"].get("run", {})
+    notebook = read(path)
+    run = notebook.metadata.get("run", {})
     printed = {name: text for name, _, text in cells(notebook)}
     if run.get("sha256") != digest(notebook):
         raise PageError(f"{path}: it changed since it ran: `{COMMAND} {path}`")
@@ -69,34 +78,34 @@ def output(path: Path, cell: str) -> tuple[str, dict[str, str]]:
     return printed[cell], run
 
 
-def cells(notebook: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+def cells(notebook: NotebookNode) -> list[tuple[str, str, str]]:
     """Each code cell: its id, its code and what it printed. Raises PageError."""
-    for cell in notebook["cells"]:
-        if cell["cell_type"] != "code":
-            continue
-        for part in cell["outputs"]:
-            if (part["output_type"], part.get("name")) != ("stream", "stdout"):
-                raise PageError(f"cell {cell['id']!r} does more than print: {part}")
-        printed = "".join("".join(part["text"]) for part in cell["outputs"])
-        yield cell["id"], "".join(cell["source"]), printed
+    found = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            if any(part.get("name") != "stdout" for part in cell.outputs):
+                raise PageError(f"cell {cell.id!r} does more than print")
+            printed = "".join(part.text for part in cell.outputs)
+            found.append((cell.id, cell.source, printed))
+    return found
 
 
-def digest(notebook: dict[str, Any]) -> str:
+def digest(notebook: NotebookNode) -> str:
     """A hash over the code cells and what they printed."""
-    return hashlib.sha256(json.dumps(list(cells(notebook))).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(cells(notebook)).encode()).hexdigest()
 
 
 def text(root: Path, reference: str) -> str:
     """The section without its last line end, as a notebook keeps a cell."""
-    return snippets.resolve(root, reference)[1].text.rstrip("\n")
+    name, _, section = reference.partition(":")
+    return snippets.load(root, name).section(section).text.rstrip("\n")
 
 
 def run(path: Path, root: Path) -> None:
     """Copy each section into the cell that names it, and run the notebook."""
-    import nbformat
     from nbclient import NotebookClient
 
-    notebook = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
+    notebook = read(path)
     for cell in notebook.cells:
         if reference := cell.metadata.get("snippet"):
             cell.source = text(root, reference)

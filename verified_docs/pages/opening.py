@@ -16,8 +16,9 @@ from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.ladder import front_matter, parts
+from verified_docs.pages.ladder import parts
 from verified_docs.pages.site import Site, source
+from verified_docs.pages.sources import front_matter
 
 PACE = 150  # words a minute, formulas and code between them
 FOLDED = "details"

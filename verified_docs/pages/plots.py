@@ -7,8 +7,6 @@ from fractions import Fraction
 from html import escape
 from typing import Any
 
-import yaml
-
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import drawing, figures, sources
 from verified_docs.pages.drawing import MARKERS, Grid, Line, Plot, number
@@ -58,8 +56,7 @@ class Style:
             return Line(f"{series} {row}", f"series-{n + 1}", marker, values)
         colour, marker = self.of(row, "kernels")
         classes = f"series-{colour}" + ("" if row.endswith(".py") else " library")
-        name = short(row) + (" (stale)" if row in found.stale else "")
-        return Line(name, classes, MARKERS[marker], values)
+        return Line(short(row), classes, MARKERS[marker], values)
 
 
 def short(name: str) -> str:
@@ -68,11 +65,8 @@ def short(name: str) -> str:
 
 
 def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
-    """The options in a fence's YAML body. Raises PageError."""
-    try:
-        options = sources.settings(body)
-    except yaml.YAMLError as error:
-        raise PageError(f"its body is not YAML: {error}") from None
+    """The options in a fence's YAML body. Raises PageError or yaml.YAMLError."""
+    options = sources.settings(body)
     if not isinstance(options, dict):
         raise PageError(f"its body is a YAML mapping with {required[0]}")
     for key in options:
@@ -116,11 +110,10 @@ def grid(
         only = []
     rows = list(dict.fromkeys(str(item[row]) for item in found))
     rows = [each for each in only or rows if each in rows]
+    found = [item for item in found if str(item[row]) in rows]
     values: dict[tuple[str, Any], float] = {}
     for item in found:
         key = (str(item[row]), item[column])
-        if key[0] not in rows:
-            continue
         if key in values:
             several = f"several measurements for {row}={key[0]}, {column}={key[1]}"
             raise PageError(f"{several}: say more in where")
@@ -128,10 +121,8 @@ def grid(
     if not values:
         raise NotYet
     columns = sorted({column for _, column in values})
-    kernels = {*rows, *names.values()}
-    changed = {k for k in kernels if evidence.outdated(benchmark, part, [k])}
-    source = figures.source(evidence, benchmark, part)
-    return Grid(rows, columns, values, changed, source, names)
+    source = figures.source(evidence, benchmark, part, found)
+    return Grid(rows, columns, values, source, names)
 
 
 def _best(
@@ -255,7 +246,8 @@ def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         for row in sorted(ours.rows, key=int)
     )
     key = "".join(f'<li class="heat-{n}">{s}</li>' for n, s in enumerate(SHADES))
-    caption = ours.source.caption(options["title"], base)
+    source = ours.source if ours.source.stale else theirs.source
+    caption = source.caption(options["title"], base)
     return (
         f'<figure class="heat"><table><caption>{caption}</caption>'
         f'<thead><tr><td></td><th scope="colgroup" colspan="{len(ours.columns)}">'
@@ -271,8 +263,7 @@ def _heat(ours: Grid, theirs: Grid, key: tuple[str, Any], form: str) -> str:
     part = ours.values[key] / theirs.values[key]
     shade = min(max(int(10 * part) - 5, 0), len(SHADES) - 1)
     both = "".join(
-        f"<span>{breakable(short(found.names[key]))}"
-        f"{' (stale)' if found.names[key] in found.stale else ''} "
+        f"<span>{breakable(short(found.names[key]))} "
         f"{render(found.values[key], form).partition(chr(160))[0]}</span>"
         for found in (ours, theirs)
     )
@@ -284,7 +275,7 @@ def _table(found: Grid, corner: str, forms: Mapping[Any, str], caption: str) -> 
     caption = f"<caption>{caption}</caption>" if caption else ""
     rows = (
         (
-            f"<code>{breakable(found.label(row))}</code>",
+            f"<code>{breakable(row)}</code>",
             figures.cells(_cell(found, (row, c), forms[c]) for c in found.columns),
         )
         for row in found.rows
@@ -312,10 +303,7 @@ def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
             part = options.get("part", figures.LIST)
             benchmark = figures.record(evidence, options["record"], part)
             value = figures.pointer(benchmark.data, value)
-        try:
-            levels[str(name)] = float(Fraction(value))
-        except (TypeError, ValueError):
-            raise PageError(f"the level {name}: {value!r} is no number") from None
+        levels[str(name)] = float(Fraction(value))
         if not recorded and not 0 <= levels[str(name)] <= 1:
             raise PageError(f"the level {name}: {value} is neither a share nor a path")
     return levels

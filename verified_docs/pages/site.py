@@ -33,7 +33,6 @@ class Site:
     style: Style = field(default_factory=lambda: Style({}, {}))
     mark: str = ""
     base: str = "/"
-    count: int = 0
     badged: set[str] = field(default_factory=set)  # snippets whose badge the page has
 
     @functools.cached_property
@@ -45,11 +44,6 @@ class Site:
         """The state of every snippet."""
         names = layout.names(self.evidence.root)
         return [self.evidence.status(name) for name in names]
-
-    def unique(self, kind: str) -> str:
-        """A prefix for ids that occurs once on the page."""
-        self.count += 1
-        return f"{kind}-{self.count}-"
 
 
 def source(md: Markdown) -> str:

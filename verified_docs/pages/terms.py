@@ -16,9 +16,8 @@ from markdown import Markdown
 from markdown.extensions.toc import slugify
 from markdown.treeprocessors import Treeprocessor
 
-from verified_docs.pages import sources
-from verified_docs.pages.ladder import front_matter
 from verified_docs.pages.site import Site, source
+from verified_docs.pages.sources import front_matter
 
 GLOSSARY = "reference/glossary.md"
 HEADING = re.compile(r"^### (.+?)(?: \((.+?)\))?(?: \{ *#([\w-]+) *\})?$", re.MULTILINE)
@@ -47,7 +46,9 @@ class Terms(Treeprocessor):
                 link.set("class", "term")
                 linked.add(anchor)
         if "idea" in front_matter(docs / page) and (docs / GLOSSARY).is_file():
-            known = names(sources.read(docs / GLOSSARY), frozenset(self.everyday))
+            known = names(
+                (docs / GLOSSARY).read_text("utf-8"), frozenset(self.everyday)
+            )
             Linker(known, glossary, linked).visit(root)
 
 

@@ -100,12 +100,10 @@ def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         raise PageError("its measurements have all `programs`, or all `groups`")
     tracks = []
     for item in found:
-        stale = evidence.outdated(benchmark, part, [item["of"]])
-        shown = f"{item['kernel']} (stale)" if stale else str(item["kernel"])
         if "programs" in item:
-            tracks.append(_programs(shown, item))
+            tracks.append(_programs(item))
         else:
-            tracks.append(_groups(shown, item, style))
+            tracks.append(_groups(item, style))
     label = ". ".join([title, *(track.described for track in tracks)])
     left, axis, head = PROGRAMS if "programs" in kinds else GROUPS
     # Half of the last number stands beyond the end of the axis.
@@ -113,11 +111,11 @@ def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         _draw(tracks, replace(each, left=left, right=each.width - 8), axis, label)
         for each in drawing.LAYOUTS
     )
-    source = figures.source(evidence, benchmark, part)
+    source = figures.source(evidence, benchmark, part, found)
     return figure(title, pictures, _numbers(tracks, head), source, base)
 
 
-def _programs(name: str, item: dict[str, Any]) -> Track:
+def _programs(item: dict[str, Any]) -> Track:
     """Each program in the first row that is free when it begins."""
     free: list[float] = []
     bars: list[Bar] = []
@@ -133,10 +131,10 @@ def _programs(name: str, item: dict[str, Any]) -> Track:
         f"{len(free)} at a time: {len(bars)} programs in {significant(last)}\u00a0µs, "
         f"each took {significant(each)}\u00a0µs"
     )
-    return Track(name, words, [Lane("", [""] * len(free), bars)])
+    return Track(item["kernel"], words, [Lane("", [""] * len(free), bars)])
 
 
-def _groups(name: str, item: dict[str, Any], style: Style) -> Track:
+def _groups(item: dict[str, Any], style: Style) -> Track:
     """Each warp group with a row for each thing that it does, in the style's order."""
     names = [group["name"] for group in item["groups"]]
     lanes = []
@@ -159,7 +157,7 @@ def _groups(name: str, item: dict[str, Any], style: Style) -> Track:
         lanes.append(Lane(lane, [does[what][0] for what in rows], bars))
     per_tile = number(round(item["cycles_per_tile"]))
     words = f"{number(item['cycles'])} cycles, {per_tile} a tile"
-    return Track(name, words, lanes)
+    return Track(item["kernel"], words, lanes)
 
 
 def _draw(tracks: list[Track], layout: Layout, axis: str, label: str) -> str:
