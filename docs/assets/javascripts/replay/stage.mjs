@@ -2,9 +2,8 @@
 
 import { draw } from "../elements.mjs";
 import { indices, written } from "./trace.mjs";
-import { arranged, bounds, BUS, kernelOf, LETTER, NARROW, number, PAD, placed, READABLE, scenes, SMALL } from "./scene.mjs";
+import { arranged, bounds, BUS, kernelOf, LETTER, LEVELS, NARROW, number, PAD, placed, READABLE, scenes, SMALL } from "./scene.mjs";
 
-const LEVELS = { memory: "GPU memory", shared: "Shared memory", registers: "Registers" };
 const FLIGHT = { duration: 380, easing: "cubic-bezier(.3,0,.2,1)" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -22,7 +21,8 @@ export class Stage {
     this.scene = this.scenes.get(kernelOf(run, 0));
     const names = (items) => items.map((it) => `${it.label} ${it.about}`).join(", ");
     const { memory, chip } = this.scene;
-    this.element.ariaLabel = `In memory: ${names(memory)}. On the chip: ${names(chip)}.`;
+    const [maps, stored] = [true, false].map((is) => names(memory.filter((it) => (it.level === "map") === is)));
+    this.element.ariaLabel = `In memory: ${stored}. ${maps && `Not in memory: ${maps}. `}On the chip: ${names(chip)}.`;
   }
 
   /** Draw anew with the largest cells that fit into the element, of whose width so much
@@ -36,9 +36,7 @@ export class Stage {
     const { bands } = best;
     // The chip is as large as there is room, and what it holds last is in the middle.
     const spare = Math.max(0, height - best.height);
-    for (const band of bands.slice(1)) {
-      if (band.y + band.height === best.height) band.height += spare;
-    }
+    bands.at(-1).height += spare;
     for (const box of new Set(best.boxes.values())) {
       if (box.y > bands.at(-1).y) box.y += spare / 2;
     }
@@ -46,15 +44,16 @@ export class Stage {
     const text = (kind, x, y, end) =>
       draw("text", { class: kind, x, y, "text-anchor": end ? "end" : "start" });
     const middle = bands[0].height + BUS / 2 + 4;
-    this.note = text("quiet", bands[0].width - PAD, 14, true);
+    const chip = bands.find(({ y }) => y);
+    this.note = text("quiet", width - PAD, chip.y + 14, true);
     this.sums = {
       read: text("sum", PAD, middle),
-      written: text("sum", bands[0].width - PAD, middle, true),
+      written: text("sum", width - beside - PAD, middle, true),
       products: text("sum", width - PAD, bands.at(-1).y + 14, true),
     };
     const titles = bands.map(({ name, x, y }) => {
       const title = text("band", x + PAD, y + 14);
-      title.append(bands.length < 3 && name === "registers" ? "On the chip" : LEVELS[name],
+      title.append(name === "registers" && chip.name === name ? "On the chip" : LEVELS[name],
         draw("tspan", { class: "quiet", dx: 6 }, width < NARROW ? "" : this.sizes[name] ?? ""));
       return title;
     });
@@ -218,7 +217,7 @@ export class Stage {
         const to = named(this.scene.memory, name);
         const from = chip((it) => uses.has(it.name) && it.colour === to.colour)
           ?? chip((it) => uses.has(it.name) || it.colour === to.colour);
-        return from && [to, whole(from), bounds(to, this.boxes.get(to), [...indices(spans)])];
+        return to.level !== "map" && from && [to, whole(from), bounds(to, this.boxes.get(to), [...indices(spans)])];
       }),
     ];
     for (const [it, from, to] of flights.filter((each) => each?.every(Boolean))) {
