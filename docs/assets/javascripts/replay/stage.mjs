@@ -114,8 +114,8 @@ export class Stage {
     outline.setAttribute("class", `outline ${kind}`);
   }
 
-  /** Draw a frame; `secret` hides what its step computes, `moving` lets tiles fly. */
-  show(frame, { secret = false, moving = false } = {}) {
+  /** Draw a frame; `secret` names the number that is hidden, `moving` lets tiles fly. */
+  show(frame, { secret, moving = false } = {}) {
     const { at, step, memory, chip, sums } = frame;
     const scene = this.scenes.get(kernelOf(this.run, at));
     if (scene !== this.scene) {
@@ -126,8 +126,7 @@ export class Stage {
     const uses = new Set([...(step.uses ?? []), ...(step.product?.of ?? [])]);
     for (const it of this.scene.memory) {
       const { values, reads, touched } = memory.get(it.name);
-      const hidden = new Set(secret ? touched : []);
-      this.#paint(it, values.map((value, n) => (hidden.has(n) ? null : value)), { reads });
+      this.#paint(it, values, { reads });
       this.#outline(it, touched, "");
     }
     for (const it of this.scene.chip) {
@@ -135,7 +134,7 @@ export class Stage {
       const others = this.scene.chip.filter((o) => (o.place ?? o.name) === (it.place ?? it.name));
       const newest = Math.max(-1, ...others.map((o) => chip.get(o.name)?.since ?? -1));
       const shown = held ? held.since === newest : !it.place && newest < 0;
-      const hides = secret && changed.has(it.name);
+      const hides = secret?.name === it.name ? secret.row : -1;
       this.parts.get(it).group.classList.toggle("away", !shown);
       this.parts.get(it).group.classList.toggle("empty", !held);
       this.parts.get(it).group.classList.toggle("gone", Boolean(held?.gone));
@@ -161,11 +160,12 @@ export class Stage {
     if (moving && !still.matches) this.#fly(step, changed, uses);
   }
 
-  #paint(it, values, { reads, hides, old }) {
+  #paint(it, values, { reads, hides: asked, old }) {
     const { cells } = this.parts.get(it);
     const digits = it.whole ? 0 : it.bars || this.boxes.get(it).side >= 30 ? 2 : 1;
     for (const [index, cell] of cells.entries()) {
       const value = values[index];
+      const hides = index === asked;
       const now = hides ? NaN : number(value);
       const text = hides ? "?" : written(value, digits);
       const kind = value === null || value === undefined ? "cell none"
