@@ -5,7 +5,8 @@ export const LETTER = 7.5, SMALL = 6.2; // of a label, and of what is said besid
 export const READABLE = 22; // of a cell that holds a number
 export const NARROW = 480; // a stage
 export const LEVELS = {
-  memory: "GPU memory", map: "Not in memory", shared: "Shared memory", registers: "Registers",
+  memory: "GPU memory", map: "Not in memory", chip: "On the chip",
+  shared: "Shared memory", registers: "Registers",
 };
 const BAR = 42;
 const TITLE = 86; // of the frame beside memory
@@ -136,7 +137,7 @@ function arrange({ memory, chip, columns }, { width, beside }, cell, small) {
     band("shared", ...(aligned ? [columns, 1] : [flat(shared), 0]), cell);
     y += 5;
   }
-  band("registers", aligned ? columns : flat(held), 0, cell);
+  band(shared.length ? "registers" : "chip", aligned ? columns : flat(held), 0, cell);
   for (const it of chip.filter((each) => each.place)) {
     boxes.set(it, boxes.get(chip.find((each) => each.name === it.place)));
   }

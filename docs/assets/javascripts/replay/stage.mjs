@@ -44,8 +44,8 @@ export class Stage {
     const text = (kind, x, y, end) =>
       draw("text", { class: kind, x, y, "text-anchor": end ? "end" : "start" });
     const middle = bands[0].height + BUS / 2 + 4;
-    const chip = bands.find(({ y }) => y);
-    this.note = text("quiet", width - PAD, chip.y + 14, true);
+    // In the chip's first band: the products are told in its last.
+    this.note = text("quiet", width - PAD, bands.find(({ y }) => y).y + 14, true);
     this.sums = {
       read: text("sum", PAD, middle),
       written: text("sum", width - beside - PAD, middle, true),
@@ -53,7 +53,7 @@ export class Stage {
     };
     const titles = bands.map(({ name, x, y }) => {
       const title = text("band", x + PAD, y + 14);
-      title.append(name === "registers" && chip.name === name ? "On the chip" : LEVELS[name],
+      title.append(LEVELS[name],
         draw("tspan", { class: "quiet", dx: 6 }, width < NARROW ? "" : this.sizes[name] ?? ""));
       return title;
     });
