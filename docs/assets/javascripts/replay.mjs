@@ -76,13 +76,14 @@ class View {
       shape.length < 2 && state[name]?.every(Number.isFinite));
     if (!it || !uses.length || reads) return null;
     // The row that the sentence speaks of, if it has its number.
-    const told = (say.replaceAll("−", "-").match(/-?\d+(\.\d+)?/g) ?? []).map(Number);
+    const named = /row \d+/i.exec(say)?.[0].toLowerCase();
+    const told = (say.replace(/row \d+/gi, "").replaceAll("−", "-").match(/-?\d+(\.\d+)?/g) ?? []).map(Number);
     const values = state[it.name];
     const row = told.map((each) => values.indexOf(each)).findLast((n) => n >= 0) ?? 0;
     // A line that only copies asks nothing.
     const copied = uses.length < 2 && frame(this.run, at).chip.get(uses[0])?.values[row] === values[row];
-    const where = values.length > 1 ? /row \d+/i.exec(say)?.[0].toLowerCase() : "";
-    return copied ? null : { ...it, row, value: values[row], where: where ? `in ${where} ` : "" };
+    const where = values.length > 1 ? `in ${named ?? "the row of “?”"} ` : "";
+    return copied ? null : { ...it, row, value: values[row], where };
   }
 
   /** What the rows of the output add up to at the end. */
@@ -289,7 +290,7 @@ class Replay extends HTMLElement {
     const off = Math.abs(Number(said) - value) / Math.max(1, Math.abs(value));
     const verdict = !said ? "" : off <= 0.02 ? "Right: " : off <= 0.1 ? "Close: " : "Not quite: ";
     this.secret = null;
-    this.#show(false, `${verdict}${label} is ${written(value, 2)}. `);
+    this.#show(false, `${verdict}${label} is ${String(value).replace("-", "−")}. `);
     this.guess.focus();
   }
 
