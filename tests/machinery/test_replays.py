@@ -179,6 +179,23 @@ def test_a_frame_shows_what_is_where_after_its_step():
     )
 
 
+def test_what_is_never_stored_is_not_in_memory():
+    (x,) = RUN["tensors"]
+    run = RUN | {"tensors": [x, {**x, "name": "S", "label": "S", "level": "map"}]}
+    frame = json.loads(replays.script("stills", run, "first"))[0]
+    boxes = (
+        r'class="(soft|line dashed)" x="(.*?)" y=".*?" width="(.*?)".*?>([^<]*)</text>'
+    )
+    (_, left, wide, memory), (dashed, apart, _, name), _ = re.findall(boxes, frame)
+    assert (memory, name, dashed) == ("GPU memory", "Not in memory", "line dashed")
+    assert float(left) + float(wide) < float(apart)
+    # The chip is below both, and what is never stored stands in its own box.
+    x_of = {
+        label: float(x) for x, label in re.findall(r'x="([^"]*)"[^>]*>(x|S)<', frame)
+    }
+    assert x_of["x"] < float(apart) < x_of["S"]
+
+
 @pytest.mark.parametrize(
     ("fence", "reason"),
     [

@@ -15,7 +15,7 @@ from tests.site.visit import DESKTOP, PHONE
 PAGE = "softmax/online/"
 SCRIPTS = SITE / "assets/javascripts"
 RECORDS = SITE / "records/interpreter/replays"
-BYTES = 15_000  # of script, and 20,000 of a trace, as they are sent
+BYTES = 16_000  # of script, and 20,000 of a trace, as they are sent
 
 # Each height that the replay has had, and what moved in it though nobody asked.
 MOVES = """addEventListener("DOMContentLoaded", () => {
@@ -71,6 +71,16 @@ CUT = """() => [...document.querySelectorAll(".replay-text > div")].filter(line 
         const { left } = line.getBoundingClientRect()
         return letter.getBoundingClientRect().left < left
     }
+}).map(line => line.textContent)"""
+# Which lit lines are cut, at their right or below the pane; of a statement the first.
+UNREAD = """() => [
+    ...document.querySelectorAll(".replay-text > .lit:not(.lit + .lit)")
+].filter(line => {
+    const pane = line.closest(".replay-code").getBoundingClientRect()
+    const letters = document.createRange()
+    letters.selectNodeContents(line)
+    const { right, bottom } = letters.getBoundingClientRect()
+    return right > pane.right || bottom > pane.bottom + 1
 }).map(line => line.textContent)"""
 
 
@@ -143,9 +153,11 @@ def test_nothing_moves_when_a_replay_appears(
     assert page.evaluate("shifts") == []
     fits = "it => it.scrollHeight <= it.clientHeight"
     assert page.locator("verified-replay").evaluate(fits)
-    # It opens where there is something to see.
-    slider = page.locator("verified-replay input")
-    assert int(slider.input_value()) == record["runs"][0]["frames"][0] > 0
+    # It begins at the beginning, and says how to go on.
+    assert page.locator("verified-replay [type=range]").input_value() == "0"
+    said = page.locator(".replay-say").text_content() or ""
+    assert record["runs"][0]["steps"][0]["say"] in said
+    assert said.endswith("for the next line, or Play.")
     # Nobody has asked for it: the blocks of the page are as they were.
     assert page.locator(".replay-line:not(.off)").count() == 0
 
@@ -172,7 +184,7 @@ def test_each_step_is_told_and_shown(page: Page, record: dict[str, Any]) -> None
 
 def test_the_output_is_in_memory_at_the_end(page: Page, record: dict[str, Any]) -> None:
     run = record["runs"][0]
-    page.locator("verified-replay input").press("End")
+    page.locator("verified-replay [type=range]").press("End")
     cells = page.locator("verified-replay .item.memory.t-y .value").all_text_contents()
     stored = {
         start + n: value
@@ -220,12 +232,12 @@ def test_what_is_no_program_is_not_called_so(used: Page, address: str) -> None:
 
 def test_no_line_is_cut_at_its_left(used: Page, address: str) -> None:
     opened(used, address + LOOP)
-    slider = used.locator("verified-replay input")
+    slider = used.locator("verified-replay [type=range]")
     moved = used.locator(".replay-text[style*='--indent: 8']")
     seen = 0
     for step in range(0, int(slider.get_attribute("max") or 0), 5):
         slider.fill(str(step))
-        assert used.evaluate(CUT) == []
+        assert used.evaluate(CUT) == used.evaluate(UNREAD) == []
         seen += moved.count()
     assert seen
     used.goto("about:blank")
@@ -251,31 +263,67 @@ def test_a_phone_shows_what_happens_and_what_is_said(
 
 
 def opened(page: Page, address: str) -> None:
-    """Go to a page whose replay is there."""
+    """Go to a page whose replay is there, and moves at once."""
+    page.emulate_media(reduced_motion="reduce")
     page.goto(address)
     page.locator("verified-replay").scroll_into_view_if_needed()
     page.wait_for_selector("verified-replay[ready]")
 
 
-def test_what_is_to_be_guessed_is_hidden(page: Page, record: dict[str, Any]) -> None:
+def test_one_number_is_to_be_guessed(page: Page, record: dict[str, Any]) -> None:
     replay = page.locator("verified-replay")
     steps = record["runs"][0]["steps"]
-    asked = next(n for n, it in enumerate(steps) if it.get("state") and it.get("uses"))
-    page.evaluate(
-        "hash => { location.hash = hash }", f"replay-softmax-online=rising:{asked}"
-    )
-    slider = replay.get_by_role("slider", name="Step")
-    replay.get_by_role("link", name=f"{asked} / {len(steps)}: link").wait_for()
-    guess = replay.get_by_role("button", name="Guess first")
+    page.evaluate("location.hash = 'replay-softmax-online=rising:1'")
+    replay.get_by_role("link", name=f"1 / {len(steps)}: link").wait_for()
+    guess = replay.get_by_role("button", name="Guess the next number")
+    slider = replay.locator("[type=range]")
+    hidden = replay.locator(".value", has_text="?")
+    field = replay.get_by_role("textbox", name="Your guess")
+    said = replay.locator(".replay-say")
+    for number, verdict in (("0,5", "Right: "), ("", ""), ("-7", "Not quite: ")):
+        guess.press("Enter")
+        step = int(slider.input_value())
+        assert hidden.count() == 1
+        assert steps[step]["say"] not in said.inner_text()
+        field.fill(number)
+        field.press("Enter")
+        assert hidden.count() == 0
+        ((_, (value,)),) = steps[step]["state"].items()
+        assert verdict in said.inner_text()
+        assert f" is {value}. {steps[step]['say']}" in said.inner_text()
+        expect(guess).to_be_focused()
+    # Whoever goes on sees the number too.
     guess.click()
     replay.get_by_role("button", name="Forward").click()
-    assert slider.input_value() == str(asked)
-    assert steps[asked]["say"] not in replay.inner_text()
-    assert replay.locator(".value", has_text="?").count() > 0
-    replay.get_by_role("button", name="Reveal").click()
-    assert steps[asked]["say"] in replay.inner_text()
-    assert replay.locator(".value", has_text="?").count() == 0
-    guess.click()
+    assert hidden.count() == 0
+    expect(field).to_be_hidden()
+
+
+def test_the_wrong_kernel_runs_beside_the_right_one(used: Page, address: str) -> None:
+    opened(used, address + "softmax/longer-rows/")
+    replay = used.locator("verified-replay")
+    replay.get_by_role("button", name="Compare with the wrong kernel").click()
+    expect(replay.locator(".replay-name")).to_have_text(
+        ["three_pass.py", "wrong_blocks.py, wrong on purpose"]
+    )
+    expect(replay.locator(".replay-result")).to_have_text(
+        "At the end a row of the output adds up to 1.00 in three_pass.py, "
+        "and to 3.00 in wrong_blocks.py."
+    )
+    slider = replay.get_by_role("slider", name="Step")
+    stored = []
+    for step in range(int(slider.get_attribute("max") or 0) + 1):
+        slider.fill(str(step))
+        assert replay.locator(".lit").count() >= 2
+        assert used.evaluate(UNREAD) == []
+        sides = replay.locator(".replay-stage").all()
+        stored += [
+            [side.locator(".t-y.memory .cell:not(.none)").count() for side in sides]
+        ]
+    # Both store the same tile at the same step.
+    assert all(here == there for here, there in stored)
+    assert stored[-1][0] > 0
+    used.goto("about:blank")
 
 
 def test_paper_has_the_key_frames(page: Page) -> None:

@@ -68,7 +68,8 @@ def sizes(record: Facts) -> dict[str, str]:
     }
     longest = max(map(said, record["runs"]))
     lines = {k: str(min(-(-longest // n), most)) for k, (n, most) in LETTERS.items()}
-    return {**high, **lines, "bars": str(min(len(record["runs"]), 2))}
+    bars = min(len(record["runs"]), 2) + ("compare" in record)
+    return {**high, **lines, "bars": str(bars)}
 
 
 def said(run: Facts) -> int:

@@ -2,7 +2,7 @@
 // the stage has it, for paper and for browsers without scripts; only the build runs this
 // (replays.py).
 
-import { arranged, bounds, kernelOf, LINE, PAD, placed, READABLE, scenes } from "../../docs/assets/javascripts/replay/scene.mjs";
+import { arranged, bounds, kernelOf, LEVELS, LINE, PAD, placed, READABLE, scenes } from "../../docs/assets/javascripts/replay/scene.mjs";
 import { frame, indices, written } from "../../docs/assets/javascripts/replay/trace.mjs";
 
 const SIZE = { width: 400, height: 640, beside: 0 };
@@ -47,6 +47,11 @@ function item(it, box, values, touched = []) {
   return [`<g class="${kind}">`, ...shapes, label, "</g>", ...numbers, ...marks].join("");
 }
 
+/** The box of a level with its name; what is never stored has a dashed one. */
+const level = ({ name, x, y, width, height }) =>
+  rect(name === "map" ? "line dashed" : "soft", { x: x + 1, y: y + 1, w: width - 2, h: height - 2 }) +
+  text("ink", x + PAD, y + LINE - 3, LEVELS[name]);
+
 /** The run's key frames. */
 export function stills(run, name) {
   const places = new Map([...scenes(run)].map(([kernel, scene]) =>
@@ -67,12 +72,9 @@ export function stills(run, name) {
     const numbers = ({ name, whole }) => chip.get(name).values.map((each) => written(each, whole ? 0 : 2));
     const told = held.map((it) => `${it.label}: ${numbers(it).join(", ")}`);
     const head = escaped(`${name}, step ${n + 1} of ${run.steps.length}`);
-    const top = bands[1].y;
-    return `<svg class="replay-frame" viewBox="0 0 ${SIZE.width} ${short(height + PAD)}" role="img">` +
+    return `<svg class="replay-frame" viewBox="0 0 ${SIZE.width} ${short(height)}" role="img">` +
       `<title>${head}</title><desc>${escaped(`On the chip: ${told.join("; ")}`)}</desc>` +
-      text("ink", PAD, 14, "GPU memory") +
-      rect("soft", { x: 0, y: top, w: SIZE.width, h: height + PAD - top }) +
-      text("ink", PAD, top + LINE - 3, "the chip") +
+      bands.map(level).join("") +
       scene.memory.map((it) => item(it, boxes.get(it), memory.get(it.name).values, touched(it))).join("") +
       [...last].map(([box, it]) => item(it, box, chip.get(it.name).values)).join("") + "</svg>";
   });

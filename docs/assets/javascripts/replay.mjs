@@ -5,7 +5,7 @@
 import { choice, make } from "./elements.mjs";
 import { light, linesOf } from "./replay/code.mjs";
 import { Stage } from "./replay/stage.mjs";
-import { frame } from "./replay/trace.mjs";
+import { frame, written } from "./replay/trace.mjs";
 
 const GAP = 8; // pixels
 const PACE = { line: 1300, tile: 2000, program: 2600 }; // milliseconds, while it plays
@@ -28,9 +28,11 @@ class View {
     this.code.hidden = !this.lines.size;
     this.program = make("span", { className: "replay-program" });
     this.sentence = make("span");
-    this.say = make("p", { className: "replay-say", "aria-live": "polite" },
-      make("span", { className: "replay-name", textContent: trace.snippet }), this.program, this.sentence);
-    this.now = make("div", { className: "replay-now" }, this.code, this.say);
+    this.say = make("p", { className: "replay-say", "aria-live": "polite" }, this.program, this.sentence);
+    this.file = trace.snippet.split("/").at(-1);
+    const name = this.file.startsWith("wrong_") ? `${this.file}, wrong on purpose` : this.file;
+    this.now = make("div", { className: "replay-now" },
+      make("div", { className: "replay-name", textContent: name }), this.code, this.say);
     this.texts = new Map([...this.lines].sort(([a], [b]) => a - b).map(([line, [{ range }]]) =>
       [line, make("div", {}, range.cloneContents(), "\n")]));
     for (const text of this.texts.values()) text.style.setProperty("--own", indent(text.textContent));
@@ -67,8 +69,35 @@ class View {
     if (this.last) this.show(...this.last);
   }
 
-  show(at, { secret, moving, lit } = {}) {
-    this.last = [at, { secret, lit }];
+  /** The number that a step computes and a reader can guess: of a variable, in a row. */
+  asked(at) {
+    const { state = {}, uses = [], reads, say } = this.steps[at];
+    const it = this.run.state.findLast(({ name, shape }) =>
+      shape.length < 2 && state[name]?.every(Number.isFinite));
+    if (!it || !uses.length || reads) return null;
+    // The row that the sentence speaks of, if it has its number.
+    const named = /row \d+/i.exec(say)?.[0].toLowerCase();
+    const told = (say.replace(/row \d+/gi, "").replaceAll("−", "-").match(/-?\d+(\.\d+)?/g) ?? []).map(Number);
+    const values = state[it.name];
+    const row = told.map((each) => values.indexOf(each)).findLast((n) => n >= 0) ?? 0;
+    // A line that only copies asks nothing.
+    const copied = uses.length < 2 && frame(this.run, at).chip.get(uses[0])?.values[row] === values[row];
+    const where = values.length > 1 ? `in ${named ?? "the row of “?”"} ` : "";
+    return copied ? null : { ...it, row, value: values[row], where };
+  }
+
+  /** What the rows of the output add up to at the end. */
+  sums() {
+    const { name, shape } = this.run.tensors.find(({ writes }) => writes);
+    const { values } = frame(this.run, this.steps.length - 1).memory.get(name);
+    const sums = Array(values.length / shape.at(-1)).fill(0);
+    values.forEach((each, n) => (sums[Math.floor(n / shape.at(-1))] += each));
+    return `${[...new Set(sums.map((sum) => written(sum, 2)))].join(" or ")} in ${this.file}`;
+  }
+
+  /** `said` comes before the sentence; no line is `lit` before the reader does something. */
+  show(at, { secret, moving, lit, said = "" } = {}) {
+    this.last = [at, { secret, lit, said }];
     if (!this.stage.boxes) return; // It has no size yet.
     const { run, steps } = this;
     const step = steps[at];
@@ -79,12 +108,13 @@ class View {
     const what = kernel ? `${kernel}, ${unit}` : unit[0].toUpperCase() + unit.slice(1);
     const where = `${what} ${program + 1} of ${run.programs.length}${label && `: ${label}`}`;
     this.program.textContent = program < 0 ? "" : `${where}.`;
-    const names = run.state.filter(({ name }) => name in (step.state ?? {})).map((it) => it.label);
     const formulas = at === steps.length - 1 ? Object.entries(run.formula ?? {}) : [];
     const sums = formulas.map(([what, { text, value }]) => `bytes ${what} ${text} = ${value}`);
     const end = sums.length ? ` By the formula, ${sums.join(", ")}.` : "";
     this.program.hidden = Boolean(end);
-    this.sentence.textContent = secret ? `What will ${names.join(" and ")} be after this line?` : step.say + end;
+    this.sentence.textContent = secret
+      ? `Guess: what is ${secret.label} (${secret.title}) ${secret.where}after this line?`
+      : said + step.say + end + (lit ? "" : " Press › for the next line, or Play.");
     const { line: first, last = first } = step;
     for (const [line, text] of this.texts) {
       text.classList.toggle("lit", first <= line && line <= last);
@@ -92,7 +122,7 @@ class View {
     const place = [...this.texts.keys()].indexOf(first);
     if (place >= 0) {
       this.text.style.setProperty("--at", place);
-      this.text.style.setProperty("--half", (last - first) / 2);
+      this.code.style.setProperty("--more", last - first);
       // As far left as lets the line that holds this one be seen.
       this.text.style.setProperty("--indent", indent(this.texts.get(first).textContent) - 4);
     }
@@ -165,13 +195,12 @@ class Replay extends HTMLElement {
       this.unit = by;
       this.units.press(by);
     });
-    this.guess = button("Guess first", "Guess first, then see each result", () => {
-      this.guessing = !this.guessing;
-      this.guess.ariaPressed = String(this.guessing);
-      this.#show();
-    });
-    this.guess.ariaPressed = "false";
-    this.beside = button("Compare", `Compare with ${compare?.snippet}`, () => this.#compare());
+    this.guess = button("Guess", "Guess the next number", () => this.#ask());
+    this.field = make("input", { type: "text", size: 6, autocomplete: "off", ariaLabel: "Your guess" });
+    this.form = make("form", { className: "replay-guess", onsubmit: (event) => this.#check(event) },
+      this.field, make("button", { textContent: "Check" }));
+    const wrong = "Compare with the wrong kernel";
+    this.beside = button(wrong, wrong, () => this.#compare());
     this.beside.ariaPressed = "false";
     this.playing = button("Play", "Play", () => this.play(!this.timer));
     this.back = button("‹", "Back", () => this.step(-1));
@@ -182,6 +211,8 @@ class Replay extends HTMLElement {
     this.link = make("a", { className: "replay-link" });
     this.views = make("div", { className: "replay-views" }, this.view.picture);
     this.nows = make("div", { className: "replay-nows" }, this.view.now);
+    this.track = make("div", { className: "replay-track" }, this.slider, this.marks);
+    this.result = make("p", { className: "replay-result" });
     this.body = make("div", { className: "replay", role: "group", ariaLabel: `Replay of ${name}` },
       make("div", { className: "replay-bar" },
         runs.length > 1 ? this.runs.element
@@ -189,9 +220,9 @@ class Replay extends HTMLElement {
         make("span", { className: "replay-by", textContent: "step by" }), this.units.element,
         this.guess, ...(compare ? [this.beside] : [])),
       this.views,
-      make("div", { className: "replay-panel" }, this.nows,
+      make("div", { className: "replay-panel" }, this.nows, this.result,
         make("div", { className: "replay-play" }, this.back, this.playing, this.next,
-          make("div", { className: "replay-track" }, this.slider, this.marks), this.link)));
+          this.track, this.form, this.link)));
     this.body.addEventListener("keydown", (event) => this.#key(event));
     this.units.press(this.unit);
     this.append(this.body);
@@ -209,9 +240,9 @@ class Replay extends HTMLElement {
       mark.style.setProperty("--at", start / (steps.length - 1));
       return mark;
     }));
-    // Its first key frame: there is something to see.
-    this.at = run.frames[0];
-    this.secret = false;
+    this.guess.hidden = !steps.some((_, n) => this.view.asked(n));
+    this.at = 0;
+    this.secret = null;
     this.#show();
   }
 
@@ -233,35 +264,46 @@ class Replay extends HTMLElement {
     this.#show();
   }
 
-  /** The step of the other trace that is as far from the same load as this one. */
+  /** The step of the other trace that is as far from the same store as this one. */
   #matching() {
     const [here, there] = [this.view, this.other].map(({ steps }) =>
-      [...[...steps.keys()].filter((n) => steps[n].reads), steps.length - 1]);
-    if (this.at === here.at(-1)) return there.at(-1);
+      [0, ...[...steps.keys()].filter((n) => steps[n].writes), steps.length - 1]);
     const n = here.findLastIndex((start) => start <= this.at);
-    if (n < 0) return 0;
-    const [from, to] = [there[n] ?? there.at(-1), there[n + 1] ?? there.at(-1)];
-    return Math.min(from + this.at - here[n], Math.max(from, to - 1));
+    const done = (this.at - here[n]) / (here[n + 1] - here[n]) || 0;
+    return there[n] + Math.floor(done * (there[n + 1] - there[n]) || 0);
   }
 
-  /** Whether a step computes something that can be guessed. */
-  #asks(step) {
-    return this.guessing && !step.reads && Object.keys(step.state ?? {}).length > 0;
+  /** Go to the next step that computes a number, and ask for it. */
+  #ask() {
+    const all = [...this.view.steps.keys()].filter((n) => this.view.asked(n));
+    const at = all.find((n) => n > this.at) ?? all[0];
+    this.play(false);
+    this.go(at, false, this.view.asked(at));
+    this.field.value = "";
+    this.field.focus();
   }
 
-  go(at, moving = false) {
+  #check(event) {
+    event.preventDefault();
+    const { label, value } = this.secret;
+    const said = this.field.value.trim().replace(",", ".").replace("−", "-");
+    const off = Math.abs(Number(said) - value) / Math.max(1, Math.abs(value));
+    const verdict = !said ? "" : off <= 0.02 ? "Right: " : off <= 0.1 ? "Close: " : "Not quite: ";
+    this.secret = null;
+    this.#show(false, `${verdict}${label} is ${String(value).replace("-", "−")}. `);
+    this.guess.focus();
+  }
+
+  go(at, moving = false, secret = null) {
     const last = this.view.steps.length - 1;
     this.touched = true;
     this.at = Math.max(0, Math.min(at, last));
-    this.secret = moving && this.#asks(this.view.steps[this.at]);
+    this.secret = secret;
     this.#show(moving);
   }
 
   step(by) {
-    if (by > 0 && this.secret) {
-      this.secret = false;
-      this.#show();
-    } else if (this.unit === "line") {
+    if (this.unit === "line") {
       this.go(this.at + by, by > 0);
     } else {
       const starts = this.view.starts(this.unit);
@@ -273,7 +315,7 @@ class Replay extends HTMLElement {
   play(on) {
     clearTimeout(this.timer);
     this.timer = 0;
-    if (on && (!this.touched || this.at === this.view.steps.length - 1)) this.go(0);
+    if (on && this.at === this.view.steps.length - 1) this.go(0);
     const turn = () => {
       this.step(1);
       if (this.at === this.view.steps.length - 1) this.play(false);
@@ -285,16 +327,17 @@ class Replay extends HTMLElement {
     if (this.view) this.view.say.ariaLive = on ? "off" : "polite";
   }
 
-  #show(moving) {
+  #show(moving, said) {
     const { at, secret, view } = this;
-    view.show(at, { secret, moving, lit: this.touched });
-    this.other?.show(this.#matching(), { secret, moving, lit: this.touched });
+    view.show(at, { secret, moving, lit: this.touched, said });
+    this.other?.show(this.#matching(), { moving, lit: this.touched });
+    this.result.textContent = this.other
+      ? `At the end a row of the output adds up to ${view.sums()}, and to ${this.other.sums()}.` : "";
+    [this.track.hidden, this.form.hidden] = [secret, !secret].map(Boolean);
     this.slider.value = at;
     this.slider.ariaValueText = `Step ${at + 1} of ${view.steps.length}. ${view.program.textContent}`;
     this.back.disabled = at === 0;
-    this.next.disabled = at === view.steps.length - 1 && !secret;
-    this.next.textContent = secret ? "Reveal" : "›";
-    this.next.ariaLabel = secret ? "Reveal" : "Forward";
+    this.next.disabled = at === view.steps.length - 1;
     this.link.href = `#${this.id}=${view.run.name}:${at + 1}`;
     this.link.textContent = `${at + 1} / ${view.steps.length}`;
     this.link.ariaLabel = `${this.link.textContent}: link to this step`;
@@ -303,7 +346,7 @@ class Replay extends HTMLElement {
   #key(event) {
     const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
     const end = { Home: 0, End: Infinity }[event.key];
-    if (event.altKey || event.ctrlKey || event.metaKey || (!step && end === undefined)) return;
+    if (event.target === this.field || event.altKey || event.ctrlKey || event.metaKey || (!step && end === undefined)) return;
     event.preventDefault();
     this.play(false);
     if (step) this.step(step);

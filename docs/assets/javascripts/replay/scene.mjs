@@ -4,7 +4,12 @@ export const PAD = 8, LINE = 17, BUS = 22; // pixels
 export const LETTER = 7.5, SMALL = 6.2; // of a label, and of what is said beside it
 export const READABLE = 22; // of a cell that holds a number
 export const NARROW = 480; // a stage
+export const LEVELS = {
+  memory: "GPU memory", map: "Not in memory", chip: "On the chip",
+  shared: "Shared memory", registers: "Registers",
+};
 const BAR = 42;
+const TITLE = 86; // of the frame beside memory
 const SMALLEST = 11, LARGEST = 34; // of a cell on the chip
 const TINY = 6; // of a cell in memory
 const GOOD = 26; // cells beyond it are worth a little
@@ -46,12 +51,14 @@ export function scene(run) {
   const at = (name) => find(name)?.place ?? name;
   const above = new Map();
   for (const { product } of run.steps) {
-    if (product) above.set(at(product.gives), find(product.of[1]));
+    const right = find(product?.of[1]);
+    if (right?.level === "shared") above.set(at(product.gives), right);
   }
   const lifted = new Set(above.values());
+  // Of each column what registers hold, and the operand that shared memory holds above it.
   const columns = chip
     .filter((it) => !it.place && !lifted.has(it))
-    .map((it) => [it, above.get(it.name)]);
+    .map((it) => (it.level === "shared" ? [null, it] : [it, above.get(it.name)]));
   return { memory, chip, columns };
 }
 
@@ -93,13 +100,12 @@ function arrange({ memory, chip, columns }, { width, beside }, cell, small) {
     }
     return lines;
   };
-  const band = (name, all, row, side, across = width) => {
-    bands.push({ name, y, x: 0, width: across });
+  const band = (name, all, row, side, left = 0, across = width) => {
+    bands.push({ name, y, x: left, width: across });
     y += LINE;
-    const lines = wrapped(all, side, across - 2 * PAD);
-    for (const line of lines) {
+    for (const line of wrapped(all, side, across - 2 * PAD)) {
       const high = Math.max(...line.map(([column]) => column[row]?.rows ?? 0)) * side;
-      let x = (across + gap - total(line.map(([, size]) => size + gap))) / 2;
+      let x = left + (across + gap - total(line.map(([, size]) => size + gap))) / 2;
       for (const [column, size] of line) {
         const it = column[row];
         if (it) boxes.set(it, { x, y: y + LINE, side, across: it.bars ? BAR : side, room: size });
@@ -108,29 +114,30 @@ function arrange({ memory, chip, columns }, { width, beside }, cell, small) {
       y += LINE + high + 6;
     }
     bands.at(-1).height = y - bands.at(-1).y;
-    return lines;
   };
   const flat = (items) => items.map((it) => [it]);
-  band("memory", flat(memory), 0, small, width - beside);
+  // What is never stored has a frame of its own, beside memory.
+  const maps = memory.filter((it) => it.level === "map");
+  const apart = maps.length && Math.ceil(Math.max(TITLE, ...maps.map((it) => wide(it, small)))) + 2 * PAD;
+  const across = width - beside - (apart && apart + gap);
+  band("memory", flat(memory.filter((it) => !maps.includes(it))), 0, small, 0, across);
+  if (apart) {
+    const low = y;
+    y = 0;
+    band("map", flat(maps), 0, small, across + gap, apart);
+    y = Math.max(low, y);
+    for (const each of bands) each.height = y;
+  }
   y += BUS;
   const shared = chip.filter((it) => it.level === "shared");
   // An operand stands above its product, if all of the chip is on one line.
-  if (columns.some(([, above]) => above) && wrapped(columns, cell, width - 2 * PAD).length === 1) {
-    band("shared", columns, 1, cell);
-    const [line] = band("registers", columns, 0, cell);
-    // Shared memory reaches down to what it holds beside the registers.
-    const [around, registers] = bands.slice(-2);
-    const left = line.filter(([[it]]) => it.level === "shared").map(([[it]]) => it);
-    registers.x = Math.max(0, ...left.map((it) => boxes.get(it).x + wide(it, cell) + gap / 2));
-    registers.width -= registers.x;
-    around.height = y - around.y;
-  } else {
-    if (shared.length) {
-      band("shared", flat(shared), 0, cell);
-      y += 5;
-    }
-    band("registers", flat(chip.filter((it) => !it.place && !shared.includes(it))), 0, cell);
+  const aligned = shared.length && wrapped(columns, cell, width - 2 * PAD).length === 1;
+  const held = chip.filter((it) => !it.place && !shared.includes(it));
+  if (shared.length) {
+    band("shared", ...(aligned ? [columns, 1] : [flat(shared), 0]), cell);
+    y += 5;
   }
+  band(shared.length ? "registers" : "chip", aligned ? columns : flat(held), 0, cell);
   for (const it of chip.filter((each) => each.place)) {
     boxes.set(it, boxes.get(chip.find((each) => each.name === it.place)));
   }

@@ -2,9 +2,8 @@
 
 import { draw } from "../elements.mjs";
 import { indices, written } from "./trace.mjs";
-import { arranged, bounds, BUS, kernelOf, LETTER, NARROW, number, PAD, placed, READABLE, scenes, SMALL } from "./scene.mjs";
+import { arranged, bounds, BUS, kernelOf, LETTER, LEVELS, NARROW, number, PAD, placed, READABLE, scenes, SMALL } from "./scene.mjs";
 
-const LEVELS = { memory: "GPU memory", shared: "Shared memory", registers: "Registers" };
 const FLIGHT = { duration: 380, easing: "cubic-bezier(.3,0,.2,1)" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -22,7 +21,8 @@ export class Stage {
     this.scene = this.scenes.get(kernelOf(run, 0));
     const names = (items) => items.map((it) => `${it.label} ${it.about}`).join(", ");
     const { memory, chip } = this.scene;
-    this.element.ariaLabel = `In memory: ${names(memory)}. On the chip: ${names(chip)}.`;
+    const [maps, stored] = [true, false].map((is) => names(memory.filter((it) => (it.level === "map") === is)));
+    this.element.ariaLabel = `In memory: ${stored}. ${maps && `Not in memory: ${maps}. `}On the chip: ${names(chip)}.`;
   }
 
   /** Draw anew with the largest cells that fit into the element, of whose width so much
@@ -36,9 +36,7 @@ export class Stage {
     const { bands } = best;
     // The chip is as large as there is room, and what it holds last is in the middle.
     const spare = Math.max(0, height - best.height);
-    for (const band of bands.slice(1)) {
-      if (band.y + band.height === best.height) band.height += spare;
-    }
+    bands.at(-1).height += spare;
     for (const box of new Set(best.boxes.values())) {
       if (box.y > bands.at(-1).y) box.y += spare / 2;
     }
@@ -46,15 +44,16 @@ export class Stage {
     const text = (kind, x, y, end) =>
       draw("text", { class: kind, x, y, "text-anchor": end ? "end" : "start" });
     const middle = bands[0].height + BUS / 2 + 4;
-    this.note = text("quiet", bands[0].width - PAD, 14, true);
+    // In the chip's first band: the products are told in its last.
+    this.note = text("quiet", width - PAD, bands.find(({ y }) => y).y + 14, true);
     this.sums = {
       read: text("sum", PAD, middle),
-      written: text("sum", bands[0].width - PAD, middle, true),
+      written: text("sum", width - beside - PAD, middle, true),
       products: text("sum", width - PAD, bands.at(-1).y + 14, true),
     };
     const titles = bands.map(({ name, x, y }) => {
       const title = text("band", x + PAD, y + 14);
-      title.append(bands.length < 3 && name === "registers" ? "On the chip" : LEVELS[name],
+      title.append(LEVELS[name],
         draw("tspan", { class: "quiet", dx: 6 }, width < NARROW ? "" : this.sizes[name] ?? ""));
       return title;
     });
@@ -115,8 +114,8 @@ export class Stage {
     outline.setAttribute("class", `outline ${kind}`);
   }
 
-  /** Draw a frame; `secret` hides what its step computes, `moving` lets tiles fly. */
-  show(frame, { secret = false, moving = false } = {}) {
+  /** Draw a frame; `secret` names the number that is hidden, `moving` lets tiles fly. */
+  show(frame, { secret, moving = false } = {}) {
     const { at, step, memory, chip, sums } = frame;
     const scene = this.scenes.get(kernelOf(this.run, at));
     if (scene !== this.scene) {
@@ -127,8 +126,7 @@ export class Stage {
     const uses = new Set([...(step.uses ?? []), ...(step.product?.of ?? [])]);
     for (const it of this.scene.memory) {
       const { values, reads, touched } = memory.get(it.name);
-      const hidden = new Set(secret ? touched : []);
-      this.#paint(it, values.map((value, n) => (hidden.has(n) ? null : value)), { reads });
+      this.#paint(it, values, { reads });
       this.#outline(it, touched, "");
     }
     for (const it of this.scene.chip) {
@@ -136,7 +134,7 @@ export class Stage {
       const others = this.scene.chip.filter((o) => (o.place ?? o.name) === (it.place ?? it.name));
       const newest = Math.max(-1, ...others.map((o) => chip.get(o.name)?.since ?? -1));
       const shown = held ? held.since === newest : !it.place && newest < 0;
-      const hides = secret && changed.has(it.name);
+      const hides = secret?.name === it.name ? secret.row : -1;
       this.parts.get(it).group.classList.toggle("away", !shown);
       this.parts.get(it).group.classList.toggle("empty", !held);
       this.parts.get(it).group.classList.toggle("gone", Boolean(held?.gone));
@@ -162,11 +160,12 @@ export class Stage {
     if (moving && !still.matches) this.#fly(step, changed, uses);
   }
 
-  #paint(it, values, { reads, hides, old }) {
+  #paint(it, values, { reads, hides: asked, old }) {
     const { cells } = this.parts.get(it);
     const digits = it.whole ? 0 : it.bars || this.boxes.get(it).side >= 30 ? 2 : 1;
     for (const [index, cell] of cells.entries()) {
       const value = values[index];
+      const hides = index === asked;
       const now = hides ? NaN : number(value);
       const text = hides ? "?" : written(value, digits);
       const kind = value === null || value === undefined ? "cell none"
@@ -218,7 +217,7 @@ export class Stage {
         const to = named(this.scene.memory, name);
         const from = chip((it) => uses.has(it.name) && it.colour === to.colour)
           ?? chip((it) => uses.has(it.name) || it.colour === to.colour);
-        return from && [to, whole(from), bounds(to, this.boxes.get(to), [...indices(spans)])];
+        return to.level !== "map" && from && [to, whole(from), bounds(to, this.boxes.get(to), [...indices(spans)])];
       }),
     ];
     for (const [it, from, to] of flights.filter((each) => each?.every(Boolean))) {
