@@ -1,6 +1,6 @@
 """`python -m verified_docs.code.archive FOLDER`: what a reader may take at once.
 
-snippets.zip has all snippets, tests.zip also what tests them, times them and records it.
+snippets.zip has all snippets, tests.zip also what tests and times them, and the records.
 """
 
 import sys
@@ -19,7 +19,9 @@ def write(folder: Path, root: Path = Path()) -> None:
     """Write both into a folder."""
     found = (path for each in FOLDERS for path in (root / each).rglob("*.*"))
     names = (path.relative_to(root) for path in found if path.suffix in SUFFIXES)
-    tested = sorted(path.as_posix() for path in names if "__pycache__" not in path.parts)
+    tested = sorted(
+        path.as_posix() for path in names if "__pycache__" not in path.parts
+    )
     files = [name for name in FILES if (root / name).is_file()]
     snippets = map(layout.snippet_file, layout.names(root))
     _zip(folder / "snippets.zip", root, ("LICENSE", *snippets))

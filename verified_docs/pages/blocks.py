@@ -254,7 +254,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "confirm": (confirm, ()),
     # The pages of the navigation that are rungs.
     "ladder": (
-        lambda s, *_: ladder.render(s.evidence.root / "docs", s.nav, s.base),
+        lambda s, *_: ladder.render(s.evidence.root / "docs", s.nav, s.base, s.way),
         (),
     ),
     "proof": (proof, ()),

@@ -50,6 +50,7 @@ class VerifiedDocs(Extension):
             "published": ["", "the commit whose run publishes the site"],
             "repository": ["", "where it is public, for example on GitHub"],
             "nav": [[], "the navigation: parts, each of titles and pages"],
+            "goal": ["", "the page to which the short way of the ladder leads"],
             "katex": ["node_modules/katex", "the npm package, relative to the root"],
             "everyday": [[], "words of the glossary that only authors link"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
@@ -71,6 +72,7 @@ class VerifiedDocs(Extension):
             self.getConfig("repository"),
             Style(**plots),
             self.getConfig("mark"),
+            goal=self.getConfig("goal"),
         )
         fence = {
             "name": "*",
