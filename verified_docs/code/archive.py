@@ -1,6 +1,6 @@
 """`python -m verified_docs.code.archive FOLDER`: what a reader may take at once.
 
-snippets.zip has all snippets, tests.zip also what tests and times them, and the records.
+snippets.zip has all snippets, tests.zip also what tests and times them and the records.
 """
 
 import sys

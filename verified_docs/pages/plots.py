@@ -16,7 +16,7 @@ from verified_docs.pages.errors import PageError
 from verified_docs.pages.figures import NotYet, breakable, render, unit
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
-PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each"}
+PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each", "ticks"}
 TABLE = SHARED | {"rows", "columns", "value", "values", "bare"}
 SEVERAL = SHARED - {"format"} | {"rows", "values"}
 HEAT = SHARED | {"rows", "columns", "value", "against"}
@@ -211,6 +211,7 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         style.of(options["x"], "axes"),
         style.of(options["y"], "axes"),
         form,
+        options.get("ticks", ()),
     )
     label = f"{title}: {shown.y_words} by {shown.x_words}"
     drawn = "".join(

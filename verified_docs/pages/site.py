@@ -22,7 +22,8 @@ class Site:
     `identifiers` are names in Python code with a class of their own: (m_i, t-m).
     `nav` is the navigation as mkdocs.yml has it, `goal` the page in it to which the
     short way leads. `repository` is where the repository is public, or "". `style` is
-    that of the plots, `mark` the word of the check, see made.py. `base` is the way from the page at hand to the root of the site.
+    that of the plots, `mark` the word of the check, see made.py. `base` is the way
+    from the page at hand to the root of the site.
     """
 
     evidence: Evidence
