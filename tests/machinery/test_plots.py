@@ -341,7 +341,7 @@ TABLES = [
     (
         TABLE,
         [
-            ["kernel \\ cols", "128", "1,024", "1,048,576"],
+            ["kernel, by columns of a row", "128", "1,024", "1,048,576"],
             [ONLINE, *PERCENT[:3]],
             [TORCH, *PERCENT[3:], NONE],
         ],

@@ -13,7 +13,7 @@ FOUND = (
     ("overflow", "reference/glossary/#overflow"),
     ("tl.max", "start/triton-in-ten-minutes/"),
     ("program_id", "reference/glossary/#program"),
-    ("program_id", "start/triton-in-ten-minutes/#a-whole-kernel"),
+    ("program_id", "start/triton-in-ten-minutes/"),
     ("tl.program_id", "reference/glossary/#program"),
     ("cdiv", "reference/glossary/#cdiv"),
     ("exp2", "reference/glossary/#exp2"),

@@ -30,7 +30,7 @@ from verified_docs.pages.tree import Headers
 # Or a code span, in which none is meant.
 DIRECTIVE = re.compile(
     r"(?<![\\`])(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)"
-    r"|\{(measured|stated):([^{}\n]*)\}",
+    r"|\{(file|measured|stated):([^{}\n]*)\}",
     re.DOTALL,
 )
 Options = dict[str, str]
@@ -135,7 +135,7 @@ def render_fence(
 
 
 class Directives(Preprocessor):
-    """{measured: ...} and {stated: ...}, before their | ends a cell of a table.
+    """{file: ...}, {measured: ...} and {stated: ...}, before a | ends a cell.
 
     Whoever lights a line of code is told below its step, where attr_list wants it.
     """
@@ -162,6 +162,8 @@ class Directives(Preprocessor):
         try:
             if kind == "measured":
                 html = figures.measured(self.site.evidence, text)
+            elif kind == "file":
+                html = blocks.taken(self.site, text)
             else:
                 html = figures.stated(text, self.site.works, self.site.base)
         except Exception as error:

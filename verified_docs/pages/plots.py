@@ -164,7 +164,7 @@ def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
             raise PageError("bytes have a unit of their own in each cell")
         found = grid(evidence, options, rows, options["columns"], options["value"])
         forms = dict.fromkeys(found.columns, form)
-        corner = f"{rows} \N{REVERSE SOLIDUS} {options['columns']}"
+        corner = f"{rows}, by {style.axes.get(options['columns'], options['columns'])}"
     shown = _table(found, corner, forms, found.source.caption(title, base))
     if options.get("bare"):
         shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
@@ -218,7 +218,7 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         layout.svg(label, drawing.draw(shown, layout), role="group")
         for layout in drawing.LAYOUTS
     )
-    corner = f"{series} \N{REVERSE SOLIDUS} {options['x']}"
+    corner = f"{series}, by {shown.x_words}"
     numbers = _table(found, corner, dict.fromkeys(found.columns, form), "")
     return figure(title, drawn, numbers, found.source, base)
 
