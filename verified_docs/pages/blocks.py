@@ -82,7 +82,7 @@ def taken(site: Site, name: str) -> str:
     if others:
         module = f"<code>{figures.breakable(layout.module(name))}</code>"
         link = f'<a download href="{base}snippets.zip">the zip</a>'
-        shown = f"{module} and {others} others, in {link}"
+        shown = f"{module} and {others} more, in {link}"
     else:
         shown = (
             f'<a download href="{base}{escape(file)}">{PurePosixPath(name).name}</a> '

@@ -36,15 +36,20 @@ class Headers(Treeprocessor):
 
 
 def _label(head: Element, *rows: Element) -> None:
-    """Name the cells of wide rows, if all columns but the first have names in words."""
+    """Name the cells of wide rows, if all columns but the first have names in words.
+
+    The first cell is the heading of a card, and needs a name only if it is a number.
+    """
     names = [_text(cell) for cell in head]
     plain = all(names[1:]) and not any(
         "arithmatex" in it.get("class", "") for it in head.iter()
     )
-    if plain and len(names) > 2 and max(len(_text(row)) for row in rows) > ROW:
+    wide = any(len(_text(row)) > ROW for row in rows)
+    if plain and wide and len(names) > 2:
         for row in rows:
-            for cell, name in list(zip(row, names, strict=True))[1:]:
-                cell.set("data-label", name)
+            for cell, name in zip(row, names, strict=True):
+                if cell is not row[0] or _text(cell).isdigit():
+                    cell.set("data-label", name)
 
 
 def _text(element: Element) -> str:
