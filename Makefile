@@ -17,6 +17,7 @@ INSTALLED := $(VENV)/site-installed
 TESTS := $(VENV)/test-installed
 PACKAGES := node_modules/installed
 VENDOR := docs/assets/vendor/.installed
+# Beside it lies tests.zip.
 ZIP := docs/snippets.zip
 WORKERS ?= auto
 # Without tests/conftest.py, so without torch.
@@ -111,7 +112,7 @@ audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, Lighthouse
 	python -m tests.site.audit
 
 clean:  ## remove what the other targets made, the installed packages too
-	rm -rf $(VENV) node_modules docs/assets/vendor $(ZIP) site .cache .pytest_cache \
+	rm -rf $(VENV) node_modules docs/assets/vendor docs/*.zip site .cache .pytest_cache \
 		.hypothesis .ruff_cache .mypy_cache *.egg-info
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -143,5 +144,6 @@ $(VENDOR): $(PACKAGES)
 			docs/assets/vendor/fonts/$$package.txt; done
 	touch $@
 
-$(ZIP): $(wildcard LICENSE snippets/*/*.py snippets/*/*/*.py) $(INSTALLED)
-	python -m verified_docs.code.archive $@
+$(ZIP): $(wildcard LICENSE pytest.ini) $(shell find benchmarks records snippets tests verified_docs \
+		-name '*.py' -o -name '*.json' 2>/dev/null) $(INSTALLED)
+	python -m verified_docs.code.archive docs

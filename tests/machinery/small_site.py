@@ -134,7 +134,7 @@ class SmallSite(Repository):
 
     def build(self) -> None:
         """What `make site` does. Raises Missing."""
-        archive.write(self.root / "docs/snippets.zip", self.root)
+        archive.write(self.root / "docs", self.root)
         check.site.build(self.root, self.root / "site", mark="")
 
     def found(self) -> list[str]:

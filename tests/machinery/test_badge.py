@@ -124,8 +124,7 @@ def test_the_details(repository, monkeypatch):
         "<p>Failed:</p><ul><li>test_a[&lt;1&gt;]</li></ul>",
         "<p>No error is measured:</p><ul><li>it copies</li></ul>",
         '<a href="../../records/nvidia-l4/verification.json">',
-        # What ran is what is here, or what was there.
-        "<code>python -m pytest tests/snippets/softmax/test_online.py</code>",
+        '<a href="../../tests.zip">',
         "<code>git checkout c0ffee &amp;&amp; "
         "python -m pytest tests/snippets/softmax/test_online.py</code>",
         "Not run on NVIDIA T4.",
@@ -133,6 +132,14 @@ def test_the_details(repository, monkeypatch):
     ):
         assert text in shown
     assert "<p>Made" not in shown
+
+
+def test_no_commit_has_what_was_not_committed(repository):
+    repository.verify(H200, online={})
+    for dirty, checkout in (("no", True), ("yes", False)):
+        status = repository.status()
+        status.fresh[0].facts["dirty"] = dirty
+        assert ("git checkout c0ffee" in badges.render(status)) is checkout
 
 
 def test_whether_publishing_ran_it_again(repository):

@@ -36,12 +36,14 @@ GLOSSARY = """# Glossary
 class Built(Repository):
     """A page below docs/ with its front matter, as MkDocs has it made."""
 
+    goal = ""
+
     def __call__(self, text, front="idea: it\ngives: all of it", page="one/b.md"):
         self.write({f"docs/{page}": f"---\n{front}\n---\n\n{text}"})
         md = Markdown(extensions=["pymdownx.details", "tables", "attr_list"])
         relpath = Treeprocessor(md)
         relpath.file = SimpleNamespace(src_uri=page)
-        site = Site(self.evidence(), nav=NAV)
+        site = Site(self.evidence(), nav=NAV, goal=self.goal)
         md.treeprocessors.register(Terms(md, site, ["copy"]), "terms", 5)
         md.treeprocessors.register(Opening(md, site), "opening", 4)
         md.treeprocessors.register(relpath, "relpath", 0)
@@ -75,6 +77,18 @@ def test_a_page_says_what_it_needs(built):
     assert '<a href="b.md">Second</a>, <a href="../two/c.md">Third</a>.' in line
     with pytest.raises(PageError, match=r"one/a\.md: needs: two/d\.md, which is no"):
         built("# A", "gives: it\nneeds: [two/d.md]", "one/a.md")
+
+
+def test_a_side_road_says_where_the_short_way_goes_on(built):
+    built.goal = "two/c.md"
+    built.write(
+        {f"docs/{page}.md": "---\nidea: it\n---\n" for page in ("one/a", "two/c")}
+    )
+    line = opening(built("# B"))
+    third = '<a href="../two/c.md">Third</a>'
+    assert f"short way to {third} goes on with {third}." in line
+    for text, page in (("idea: it\ngives: it", "two/c.md"), ("gives: it", "one/b.md")):
+        assert "short way" not in opening(built("# X", text, page))
 
 
 def test_what_is_folded_takes_no_time(built):

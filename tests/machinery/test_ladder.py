@@ -6,7 +6,7 @@ import pytest
 
 from tests.machinery.repository import Repository
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.ladder import render
+from verified_docs.pages.ladder import render, way
 
 NAV = [
     {"Home": "index.md"},
@@ -42,3 +42,19 @@ def test_rungs_are_numbered_in_the_order_of_the_navigation(tmp_path):
 def test_an_origin_that_is_no_rung_is_refused(tmp_path):
     with pytest.raises(PageError, match=r"two/d.ipynb: after: one/b.md"):
         render(write(tmp_path, "one/b.md"), NAV)
+
+
+def test_the_short_way_is_made_of_what_pages_need(tmp_path):
+    docs = write(tmp_path, "one/a.md")
+    goal = {"one/c.md": "---\nidea: third\nneeds: [two/d.ipynb]\n---\n"}
+    Repository(docs).write(goal)
+    found = way(docs, NAV, "one/c.md")
+    assert found == {"one/c.md": "Last", "two/d.ipynb": "Again <1>"}
+    # Without `needs` a page needs the one before it, which is no rung here.
+    Repository(docs).write({"one/c.md": PAGES["one/c.md"]})
+    found = way(docs, NAV, "one/c.md")
+    assert found == {"one/a.md": "First", "one/c.md": "Last"}
+    shown = render(docs, NAV, "../", found)
+    assert 'way to <a href="../one/c/">Last</a>, 2 pages.' in shown
+    assert '<strong><a href="../one/a/">' in shown
+    assert '<li><a href="../two/d/">' in shown

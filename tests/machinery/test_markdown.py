@@ -147,6 +147,32 @@ def test_pipes_of_directives_end_no_cell(repository):
     assert "<code>{stated: x | y}</code>" in page
 
 
+def test_the_cells_of_a_wide_row_name_their_column(repository):
+    def table(first: str, second: str) -> str:
+        rows = f"| 128 | b | {'c' * 80} |\n| a | b | c |"
+        return repository.page(f"| {first} | {second} | *C* |\n|---|---|---|\n{rows}")
+
+    shown = table("A", "B")
+    assert '<td data-label="A">128</td>' in shown
+    assert "<td>a</td>" in shown
+    assert shown.count('<td data-label="B">') == shown.count('<td data-label="C">') == 2
+    assert "data-label" not in table("A", "$b$")
+    assert "data-label" not in repository.page(
+        "| A | B | C |\n|---|---|---|\n| a | b | c |"
+    )
+
+
+def test_a_file_to_take(repository):
+    page = repository.page("{file: softmax/online.py}")
+    assert '<a download href="/snippets/softmax/online.py">online.py</a>' in page
+    assert 'data-copy="file"' in page
+    other = '"""Calls."""\n\nfrom snippets.softmax.online import online\n'
+    repository.snippet("softmax/calls.py", other)
+    page = repository.page("{file: softmax/calls.py}")
+    assert 'and 1 more, in <a download href="/snippets.zip">the zip</a>' in page
+    assert "button" not in page
+
+
 def test_no_header_of_a_table_is_empty(repository):
     rule = "|---|---|---|\n| a | b | c |"
     none = repository.page(f"| | | |\n{rule}")

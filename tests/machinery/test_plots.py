@@ -300,7 +300,7 @@ TABLES = [
     (
         TABLE,
         [
-            ["kernel \\ cols", "128", "1,024", "1,048,576"],
+            ["kernel, by columns of a row", "128", "1,024", "1,048,576"],
             [ONLINE, *PERCENT[:3]],
             [TORCH, *PERCENT[3:], NONE],
         ],
@@ -486,3 +486,13 @@ def test_what_has_no_place_in_a_plot(repository):
     repository.measure([MEASUREMENTS[0] | {"kernel": f"k{n}"} for n in range(9)])
     with pytest.raises(PageError, match="9 series; at most 8: use only"):
         plot(repository)
+
+
+def test_a_page_chooses_what_the_axis_says_first(repository):
+    near = {128: 1.0, 8192: 1.0, 16384: 1.0, 1048576: 1.0}
+    elsewhere(repository, fraction_of_copy=near)
+    body = PLOT.replace("{copy: 1, half: 1/2}", "{copy: 1}")
+    for ticks, shown in (("[]", "8,192"), ("[16384]", "16,384")):
+        figure = plot(repository, f"{body}ticks: {ticks}\n", "narrow")
+        texts = figure.findall("svg/g[@aria-hidden]/text[@text-anchor='middle']")
+        assert {text.text for text in texts} == {"128", shown}

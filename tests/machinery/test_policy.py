@@ -1,4 +1,4 @@
-"""What stands beside the pages: a policy for each, the zip, and what is made again."""
+"""What stands beside the pages: a policy for each, the zips, and what is made again."""
 
 import base64
 import hashlib
@@ -10,10 +10,12 @@ from zipfile import ZipFile
 import pytest
 
 from tests.machinery.repository import ONLINE
+from verified_docs import layout
 from verified_docs.code import archive
 from verified_docs.pages import hooks
 from verified_docs.pages.policy import RULES, apply
 
+ZIPS = ("snippets.zip", "tests.zip")
 PAGE = """<!doctype html>
 <html><head><meta charset="utf-8"><script>theme()</script></head><body>
 <script src="theme.js"></script><article><script>author()</script></article>
@@ -42,19 +44,22 @@ def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(tmp_path):
     assert rest in PAGE
 
 
-def test_the_zip_is_the_files_and_nothing_of_the_time(repository):
+def test_the_zips_are_the_files_and_nothing_of_the_time(repository, tmp_path):
     cache = "snippets/softmax/__pycache__/online.py"
     repository.write({"LICENSE": "MIT License\n", cache: "x = 1\n"})
     written = []
     for _ in range(2):
-        archive.write(repository.root / "a.zip", repository.root)
-        written.append((repository.root / "a.zip").read_bytes())
+        archive.write(tmp_path, repository.root)
+        written.append([(tmp_path / name).read_bytes() for name in ZIPS])
         repository.snippet("softmax/online.py", ONLINE)  # The same bytes, later.
     assert written[0] == written[1]
     names = ["LICENSE", "snippets/softmax/online.py", "snippets/softmax/three_pass.py"]
-    with ZipFile(repository.root / "a.zip") as found:
+    with ZipFile(tmp_path / ZIPS[0]) as found:
         assert found.namelist() == names
         assert found.read(names[1]).decode() == ONLINE
+    with ZipFile(tmp_path / ZIPS[1]) as found:
+        assert {*names, layout.test_file("softmax/online.py")} <= {*found.namelist()}
+        assert not any("__pycache__" in name for name in found.namelist())
 
 
 @pytest.mark.parametrize("changed", ["snippets/softmax/online.py", "records/g/x.json"])

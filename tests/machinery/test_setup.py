@@ -25,7 +25,7 @@ COMMANDS = (
 def test_its_commands_run_one_after_the_other_in_a_fresh_folder(tmp_path):
     shown = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
     assert [c for c in dict.fromkeys(shown) if c in COMMANDS] == list(COMMANDS)
-    archive.write(tmp_path / "snippets.zip", ROOT)
+    archive.write(tmp_path, ROOT)
     # To unpack pip takes seconds. It downloads nothing: it finds what these tests run
     # with, if that is pinned.
     command = f'exec {sys.executable} "$@" --without-pip'

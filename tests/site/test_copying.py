@@ -30,8 +30,8 @@ PRESS_ALL = """() => {
             await new Promise((go) => setTimeout(go, 10));
         }
         const { copy, state } = button.dataset;
-        const figure = button.closest("figure");
-        const shown = figure.querySelector("pre code").textContent;
+        const figure = button.closest("figure, .file");
+        const shown = figure.querySelector("pre code")?.textContent;
         const copied = await Promise.all(given.map(text));
         return [{ ...figure.dataset }, shown, copy, state, copied];
     }
@@ -51,7 +51,9 @@ PRESS_ALL = """() => {
 
 def test_copy_buttons(visit: Visit) -> None:
     for figure, text, action, state, copied in visit.page.evaluate(PRESS_ALL):
-        if name := figure.get("snippet"):
+        if name := figure.get("file"):
+            wanted = (ROOT / "snippets" / name).read_bytes().decode()
+        elif name := figure.get("snippet"):
             shown = snippets.load(ROOT, name).section(figure["section"])
             file = (ROOT / "snippets" / name).read_bytes().decode()
             wanted = {"block": shown.text, "file": file}[action]

@@ -1,4 +1,4 @@
-"""On a phone the table of all files is cards, and wide ones keep their first column."""
+"""On a phone wide tables are cards, and those of numbers keep their first column."""
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -31,6 +31,20 @@ def test_every_file_has_a_card(page: Page, address: str) -> None:
     assert not table.evaluate(WIDE)
     page.set_viewport_size(DESKTOP)
     assert table.locator("> thead").is_visible()
+
+
+def test_a_wide_row_is_a_card(page: Page, address: str) -> None:
+    page.set_viewport_size(PHONE)
+    page.goto(address + "attention/choosing/")
+    table = page.locator("table:has(td[data-label])").first
+    first, second, *_ = table.locator("tbody > tr").first.locator("td").all()
+    assert not table.evaluate(WIDE)
+    assert second.bounding_box()["y"] > first.bounding_box()["y"]
+    label = second.evaluate("cell => getComputedStyle(cell, '::before').content")
+    assert label == '"Take: "'
+    page.set_viewport_size(DESKTOP)
+    assert table.locator("thead").is_visible()
+    assert second.bounding_box()["y"] == first.bounding_box()["y"]
 
 
 def test_wide_tables_keep_their_first_column(page: Page, address: str) -> None:

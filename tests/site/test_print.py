@@ -40,3 +40,13 @@ def test_paper_is_light_in_the_dark_scheme(page: Page, address: str) -> None:
     page.emulate_media(media="print")
     light, dark = (page.evaluate(PAINTED, scheme) for scheme in schemes)
     assert light == dark
+
+
+def test_what_is_folded_is_unfolded_on_paper(page: Page, address: str) -> None:
+    go(page, address + "softmax/online/")
+    folds = page.locator("details:not(.badge) > :not(summary)")
+    badge = page.locator(".badge-facts").first
+    assert not folds.first.is_visible()
+    page.emulate_media(media="print")
+    assert all(fold.bounding_box()["height"] for fold in folds.all())
+    assert not badge.is_visible()

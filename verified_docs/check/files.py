@@ -17,7 +17,7 @@ PLACES = re.compile(
     r"|snippets/.+\.py|notebooks/[^/]+\.ipynb"
     r"|records/[^/]+/\w+\.json|records/interpreter/replays/.+\.json"
     r"|404\.html|sitemap\.xml(\.gz)?|search/search_index\.json|LICENSE\.txt"
-    r"|snippets\.zip"
+    r"|(snippets|tests)\.zip"
 )
 
 

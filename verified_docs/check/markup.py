@@ -28,7 +28,7 @@ ELEMENTS = dict.fromkeys(PLAIN.split(), "") | {
     "input": "checked|name|type",
     "label": "for",
     "ol": "start",
-    "td": "style",
+    "td": "style|data-label",
     "th": "style",
     "var": "data-search-exclude",
 }

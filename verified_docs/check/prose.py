@@ -14,7 +14,7 @@ INLINE = re.compile(r"a|abbr|b|code|data|del|em|i|ins|kbd|span|strong|sub|sup|u|
 JOINER = "\N{WORD JOINER}"  # What pages/tree.py gives a header that is a formula.
 UNRENDERED = re.compile(
     r"-{1,}8<-{1,}.*"
-    r"|\{(?:measured|stated):?[^}]*\}?"
+    r"|\{(?:file|measured|stated):?[^}]*\}?"
     r"|\[(?:start|end|line):\w*\]"
     r"|(?:```|~~~).*"
     r"|^\s*(?:!!!|\?\?\?\+?|===[!+]?)(?=\s).*"

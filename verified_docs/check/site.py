@@ -168,7 +168,7 @@ def build(root: Path, folder: Path, mark: str) -> MkDocsConfig:
     except (MkDocsException, ValueError) as error:
         raise Missing(f"the site cannot be built: {error}") from None
     policy.apply(folder)
-    archive.write(folder / "snippets.zip", root)
+    archive.write(folder, root)
     return config
 
 

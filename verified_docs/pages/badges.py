@@ -120,15 +120,22 @@ def _run(run: Run, snippet: str, base: str, published: str) -> str:
 def _repeat(run: Run, snippet: str, base: str, published: str) -> str:
     """Where the record is, the command that makes it again, and who has used it.
 
-    Where no file has changed since, the commit of this site has the same bytes.
+    Where no file has changed since, the zip has the same bytes, as has the commit of
+    this site; that of the run has them in any case, if all was committed then.
     """
-    commit = run.facts.get("commit", "unknown") if run.changed else published
+    whole = "" if run.facts.get("dirty") == "yes" else run.facts.get("commit", "")
+    commit = whole if run.changed else published or whole
     known = commit not in ("", "unknown")
     checkout = f"git checkout {escape(commit)} &amp;&amp; " if known else ""
     command = f"{checkout}python -m pytest {escape(layout.test_file(snippet))}"
     record = layout.verification_file(run.gpu)
     link = f'<a href="{base}{record}">{record}</a>' if run.gpu else "of this machine"
     shown = f"<p>Record: {link}. To repeat it: <code>{command}</code></p>"
+    if checkout and not run.changed:
+        shown += (
+            f'<p>In <a href="{base}tests.zip">the zip of all tests</a> you need no '
+            "checkout.</p>"
+        )
     if not (published and run.gpu):
         return shown
     if run.facts.get("commit") == published:

@@ -12,6 +12,7 @@ from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.sections import Section
 from verified_docs.code.snippets import Snippet
+from verified_docs.evidence import manifest
 from verified_docs.evidence.status import Evidence, Status, short
 from verified_docs.pages import (
     badges,
@@ -70,6 +71,24 @@ def _badge(site: Site, status: Status) -> str:
         return badges.again(status)
     site.badged.add(status.snippet.name)
     return badges.render(status, site.base, site.published, anchor=True)
+
+
+def taken(site: Site, name: str) -> str:
+    """A file to download or copy; one that imports others is a module in the zip."""
+    root, base = site.evidence.root, site.base
+    file = layout.snippet_file(site.evidence.status(name).snippet.name)
+    reached = manifest.reached(root, [file])
+    others = sum(path.startswith(f"{layout.SNIPPETS}/") for path in reached) - 1
+    if others:
+        module = f"<code>{figures.breakable(layout.module(name))}</code>"
+        link = f'<a download href="{base}snippets.zip">the zip</a>'
+        shown = f"{module} and {others} more, in {link}"
+    else:
+        shown = (
+            f'<a download href="{base}{escape(file)}">{PurePosixPath(name).name}</a> '
+            f"{_actions(_copy('file', 'Copy', name))}"
+        )
+    return f'<span class="file" data-file="{escape(name)}">{shown}</span>'
 
 
 def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -254,7 +273,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "confirm": (confirm, ()),
     # The pages of the navigation that are rungs.
     "ladder": (
-        lambda s, *_: ladder.render(s.evidence.root / "docs", s.nav, s.base),
+        lambda s, *_: ladder.render(s.evidence.root / "docs", s.nav, s.base, s.way),
         (),
     ),
     "proof": (proof, ()),

@@ -105,6 +105,7 @@ class Plot:
     x_words: str
     y_words: str
     form: str
+    ticks: Sequence[Any] = ()  # columns whose numbers are shown before those of others
 
     def text(self, value: float) -> str:
         """A value without the unit that the axis has in its words."""
@@ -151,7 +152,7 @@ def draw(plot: Plot, layout: Layout) -> str:
     drawn = "".join(
         [
             *_y_axis(plot, frame),
-            *x_axis(frame, plot.x_words),
+            *x_axis(frame, plot.x_words, plot.ticks),
             *_levels(plot, frame, places),
             *_lines(plot, frame, places),
         ]
@@ -181,16 +182,20 @@ def _y_axis(plot: Plot, frame: Frame) -> Iterator[str]:
         )
 
 
-def x_axis(frame: Frame, words: str) -> Iterator[str]:
-    """A tick for each column, its number where there is room, and what they are."""
-    layout, end = frame.layout, -math.inf
+def x_axis(frame: Frame, words: str, first: Sequence[Any] = ()) -> Iterator[str]:
+    """A tick for each column, its number where there is room, and what they are.
+
+    The columns `first` choose their room before the others.
+    """
+    layout = frame.layout
+    taken: list[tuple[float, float]] = []
     yield f'<path class="plot-axis" d="M{layout.left},{layout.bottom}H{layout.right}"/>'
-    for column in frame.columns:
+    for column in sorted(frame.columns, key=lambda column: column not in first):
         x, text = frame.x(column), number(column)
         half = CHARACTER * len(text) / 2
         yield f'<path class="plot-axis" d="M{x:.1f},{layout.bottom}v5"/>'
-        if x - half > end + CHARACTER:
-            end = x + half
+        if all(abs(x - at) > half + other + CHARACTER for at, other in taken):
+            taken.append((x, half))
             yield (
                 f'<text x="{x:.1f}" y="{layout.bottom + 20}" text-anchor="middle">'
                 f"{text}</text>"

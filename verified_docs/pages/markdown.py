@@ -30,7 +30,7 @@ from verified_docs.pages.tree import Headers
 # Or a code span, in which none is meant.
 DIRECTIVE = re.compile(
     r"(?<![\\`])(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)"
-    r"|\{(measured|stated):([^{}\n]*)\}",
+    r"|\{(file|measured|stated):([^{}\n]*)\}",
     re.DOTALL,
 )
 Options = dict[str, str]
@@ -50,6 +50,7 @@ class VerifiedDocs(Extension):
             "published": ["", "the commit whose run publishes the site"],
             "repository": ["", "where it is public, for example on GitHub"],
             "nav": [[], "the navigation: parts, each of titles and pages"],
+            "goal": ["", "the page to which the short way of the ladder leads"],
             "katex": ["node_modules/katex", "the npm package, relative to the root"],
             "everyday": [[], "words of the glossary that only authors link"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
@@ -71,6 +72,7 @@ class VerifiedDocs(Extension):
             self.getConfig("repository"),
             Style(**plots),
             self.getConfig("mark"),
+            goal=self.getConfig("goal"),
         )
         fence = {
             "name": "*",
@@ -132,7 +134,7 @@ def render_fence(
 
 
 class Directives(Preprocessor):
-    """{measured: ...} and {stated: ...}, before their | ends a cell of a table.
+    """{file: ...}, {measured: ...} and {stated: ...}, before a | ends a cell.
 
     Whoever lights a line of code is told below its step, where attr_list wants it.
     """
@@ -159,6 +161,8 @@ class Directives(Preprocessor):
         try:
             if kind == "measured":
                 html = figures.measured(self.site.evidence, text)
+            elif kind == "file":
+                html = blocks.taken(self.site, text)
             else:
                 html = figures.stated(text, self.site.works, self.site.base)
         except Exception as error:

@@ -3,20 +3,18 @@
 The minutes are computed from the words that are not folded. The rest is front matter
 (a notebook: metadata.page): `gives` says what the reader will have, and `needs` names
 pages; without it the page needs the one before it in its part. A page without `gives`
-has no such line.
+has no such line. A rung beside the short way, see ladder.py, says where that goes on.
 """
 
 import math
 import posixpath
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement
 
 from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 
-from verified_docs.pages.errors import PageError
-from verified_docs.pages.ladder import parts
+from verified_docs.pages.ladder import needs, parts
 from verified_docs.pages.site import Site, source
 from verified_docs.pages.sources import front_matter
 
@@ -46,7 +44,21 @@ class Opening(Treeprocessor):
             address = posixpath.relpath(needed, posixpath.dirname(page))
             SubElement(line, "a", {"href": address}).text = name
         line[-1].tail = f". You will have: {front['gives']}."
+        if "idea" in front and (ahead := self.ahead(page)):
+            line[-1].tail += " A side road: the short way to "
+            for place, words in ((-1, " goes on with "), (0, ".")):
+                address = posixpath.relpath(ahead[place], posixpath.dirname(page))
+                SubElement(line, "a", {"href": address}).text = self.site.way[
+                    ahead[place]
+                ]
+                line[-1].tail = words
         root.insert(list(root).index(title) + 1, line)
+
+    def ahead(self, page: str) -> list[str]:
+        """What of the short way comes after a page that is none of it."""
+        pages = [each for part in parts(self.site.nav).values() for each in part]
+        later = pages[pages.index(page) :] if page not in self.site.way else ()
+        return [each for each in later if each in self.site.way]
 
 
 def minutes(root: Element) -> int:
@@ -61,18 +73,3 @@ def texts(element: Element) -> Iterator[str]:
         if child.tag != FOLDED:
             yield from texts(child)
         yield child.tail or ""
-
-
-def needs(
-    nav: Sequence[Mapping[str, Any]], page: str, named: Sequence[str] | None
-) -> dict[str, str]:
-    """The pages that a page needs, with their short titles. Raises PageError."""
-    titles: dict[str, str] = {}
-    for pages in parts(nav).values():
-        titles |= {each: title.partition(":")[0] for each, title in pages.items()}
-        if named is None and page in pages:
-            before = list(pages)[: list(pages).index(page)]
-            named = before[-1:]
-    if unknown := [each for each in named or () if each not in titles]:
-        raise PageError(f"{page}: needs: {unknown[0]}, which is no page of a part")
-    return {each: titles[each] for each in named or ()}

@@ -14,7 +14,7 @@ from verified_docs.pages.errors import PageError
 from verified_docs.pages.figures import NotYet, breakable, render, unit
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
-PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each"}
+PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each", "ticks"}
 TABLE = SHARED | {"rows", "columns", "value", "values", "bare"}
 SEVERAL = SHARED - {"format"} | {"rows", "values"}
 HEAT = SHARED | {"rows", "columns", "value", "against"}
@@ -155,7 +155,7 @@ def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
             raise PageError("bytes have a unit of their own in each cell")
         found = grid(evidence, options, rows, options["columns"], options["value"])
         forms = dict.fromkeys(found.columns, form)
-        corner = f"{rows} \N{REVERSE SOLIDUS} {options['columns']}"
+        corner = f"{rows}, by {style.axes.get(options['columns'], options['columns'])}"
     shown = _table(found, corner, forms, found.source.caption(title, base))
     if options.get("bare"):
         shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
@@ -202,13 +202,14 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         style.of(options["x"], "axes"),
         style.of(options["y"], "axes"),
         form,
+        options.get("ticks", ()),
     )
     label = f"{title}: {shown.y_words} by {shown.x_words}"
     drawn = "".join(
         layout.svg(label, drawing.draw(shown, layout), role="group")
         for layout in drawing.LAYOUTS
     )
-    corner = f"{series} \N{REVERSE SOLIDUS} {options['x']}"
+    corner = f"{series}, by {shown.x_words}"
     numbers = _table(found, corner, dict.fromkeys(found.columns, form), "")
     return figure(title, drawn, numbers, found.source, base)
 

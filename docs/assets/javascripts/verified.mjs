@@ -6,7 +6,7 @@ const SHOWN_FOR = 2000; // milliseconds that a button shows what came of a click
 
 /** The text a copy button stands for. */
 async function textFor(button) {
-  const figure = button.closest("figure");
+  const figure = button.closest("figure, .file");
   if (button.dataset.copy === "file") {
     const answer = await fetch(figure.querySelector("a[download]").href);
     if (!answer.ok) throw new Error(answer.statusText);
