@@ -1,6 +1,6 @@
 // Every block of code and every badge of the page, as a reader meets it: its text, the
 // signs that stylesheets add, and why a part of it is not seen as it is written.
-async () => {
+() => {
   const STYLE = {
     visibility: "visible", textTransform: "none", direction: "ltr", filter: "none",
     clipPath: "none", maskImage: "none", transform: "none", webkitTextSecurity: "none",
@@ -47,12 +47,7 @@ async () => {
     if (range) yield range;
   }
 
-  async function look(root) {
-    // What is far from the window is drawn in the frame after it came near.
-    while (root.checkVisibility() && !root.checkVisibility({ contentVisibilityAuto: true })) {
-      root.scrollIntoView({ block: "center", behavior: "instant" });
-      await new Promise(requestAnimationFrame);
-    }
+  function look(root) {
     const elements = [root, ...root.querySelectorAll("*")];
     const found = elements.flatMap((element) => [...faults(element)]);
     let bottom = -Infinity;
@@ -79,13 +74,8 @@ async () => {
     return { text, signs: elements.flatMap(signs), faults: found };
   }
 
-  const all = async (selector) => {
-    const found = [];
-    for (const root of document.querySelectorAll(selector)) found.push(await look(root));
-    return found;
-  };
   return {
-    blocks: await all("article pre > code"),
-    badges: await all(".badge > :is(summary, a)"),
+    blocks: [...document.querySelectorAll("article pre > code")].map(look),
+    badges: [...document.querySelectorAll(".badge > :is(summary, a)")].map(look),
   };
 }

@@ -39,8 +39,8 @@ CLASSES = re.compile(
     r"|md-button(--primary)?|md-content__inner|md-typeset"
     r"|quiet|t-[a-z]+|tabbed-(alternate|block|content|labels|set)|term"
 )
-# Of a formula, so that a browser knows its height; of a cell, its column's side.
-STYLE = re.compile(r"--height: [\d.]+|text-align: (left|right|center);")
+# Of a cell: its column's side.
+STYLE = re.compile(r"text-align: (left|right|center);")
 NAME = re.compile(r"[\w\\.,()\[\] ]+")
 # What quotes records, and how it says that they are out of date.
 QUOTING = ("measured", "output", "plot", "heatmap", "timeline", "measurements")

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 from collections.abc import Iterable
 from html import unescape
 from pathlib import Path
@@ -35,9 +34,6 @@ const attempt = (...formula) => {
 const render = (formulas, macros) =>
   JSON.stringify(formulas.map((formula) => attempt(...formula, macros)));
 """
-# How far a part of a formula reaches above and below its line, in its own ems.
-STRUT = re.compile(r'-strut" style="height:([\d.]+)em;(?:vertical-align:-([\d.]+))?')
-LINE = 1.2  # ems, of KaTeX's stylesheet
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
@@ -112,17 +108,8 @@ class TexTreeprocessor(Treeprocessor):
         element.tag = "div" if display else "var"
         element.set("class", "math")
         element.set("data-search-exclude", "")
-        if display:
-            element.set("style", f"--height: {height(html):g}")
         element.text = self.md.htmlStash.store(html)
         element.tail = tail
-
-
-def height(html: str) -> float:
-    """Of a display formula, in its own ems: a browser need not lay it out to know."""
-    struts = [(float(all_), float(below or 0)) for all_, below in STRUT.findall(html)]
-    above = max(all_ - below for all_, below in struts)
-    return max(LINE, round(above + max(below for _, below in struts), 4))
 
 
 def _source(element: Element) -> str:
