@@ -99,9 +99,10 @@ def test_a_file_has_its_facts_once_on_a_page(repository, name, recorded, words):
 
 
 def test_the_details(repository, monkeypatch):
-    monkeypatch.setitem(FACTS, "dirty", "yes")
     skipped = {"test_a[1]": "no <fp8>", "test_a[2]": "no <fp8>", "test_b": "x"}
-    repository.verify(H200, online={"cases": 30, "skipped": skipped})
+    with monkeypatch.context() as then:
+        then.setitem(FACTS, "dirty", "yes")
+        repository.verify(H200, online={"cases": 30, "skipped": skipped})
     repository.verify(L4, online=STALE)
     repository.verify("NVIDIA A100", online={"test_sha256": "0" * 64})
     repository.verify("NVIDIA A2", online=FAILED)
