@@ -157,7 +157,7 @@ def test_two_gpus(site):
 
 
 def test_what_is_unusual_and_sound(site):
-    twice = '\n```python\n--8<-- "part/two.py"\n```\n\n```svg\ndot.svg\n```\n'
+    twice = '\n```python\n--8<-- "part/two.py"\n```\n'
     text = site.read(PAGE).replace("It doubles.", "≤ ∑ ü 两倍 🙂.") + twice
     site.write({PAGE: "\ufeff" + text.replace("\n", "\r\n")})
     assert site.found() == []

@@ -1,16 +1,13 @@
-"""What stands beside the pages: a policy for each, the zip, and what is made again."""
+"""What stands beside the pages: a policy for each, and what is made again."""
 
 import base64
 import hashlib
 import os
 from types import SimpleNamespace
 from typing import Any
-from zipfile import ZipFile
 
 import pytest
 
-from tests.machinery.repository import ONLINE
-from verified_docs.code import archive
 from verified_docs.pages import hooks
 from verified_docs.pages.policy import RULES, apply
 
@@ -40,21 +37,6 @@ def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(tmp_path):
     digest = base64.b64encode(hashlib.sha256(b"theme()").digest()).decode()
     assert f"'sha256-{digest}'" in policy
     assert rest in PAGE
-
-
-def test_the_zip_is_the_files_and_nothing_of_the_time(repository):
-    cache = "snippets/softmax/__pycache__/online.py"
-    repository.write({"LICENSE": "MIT License\n", cache: "x = 1\n"})
-    written = []
-    for _ in range(2):
-        archive.write(repository.root / "a.zip", repository.root)
-        written.append((repository.root / "a.zip").read_bytes())
-        repository.snippet("softmax/online.py", ONLINE)  # The same bytes, later.
-    assert written[0] == written[1]
-    names = ["LICENSE", "snippets/softmax/online.py", "snippets/softmax/three_pass.py"]
-    with ZipFile(repository.root / "a.zip") as found:
-        assert found.namelist() == names
-        assert found.read(names[1]).decode() == ONLINE
 
 
 @pytest.mark.parametrize("changed", ["snippets/softmax/online.py", "records/g/x.json"])
