@@ -1,7 +1,10 @@
 """The fixtures of tests/snippets at work, on a snippet that leaves its tensors."""
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ import triton
 from tests.machinery.repository import ROOT, Repository
 from tests.snippets import conftest
 from verified_docs import layout
-from verified_docs.evidence import prepared, records
+from verified_docs.evidence import records
 
 SNIPPET = """
 import torch
@@ -75,17 +78,6 @@ def test_gpu():
 """
 
 
-# Not once more where multiprocessing loads it for a demo.
-RUN = f"""
-import os, sys
-sys.path[0] = {str(ROOT)!r}
-os.chdir(os.path.dirname(__file__))
-import pytest
-if __name__ == "__main__":
-    pytest.main(["--rootdir=.", "-c", "pytest.ini", "-rA", "tests/snippets"])
-"""
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     tree = Repository(tmp_path, "part")
@@ -98,8 +90,10 @@ def tree(tmp_path: Path) -> Path:
 
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
 def test_what_they_catch_and_what_they_let_through(tree):
-    (tree / "run.py").write_text(RUN)
-    told = prepared.run(ROOT, [str(tree / "run.py")], 300).stdout
+    command = [sys.executable, "-m", "pytest", "--rootdir=.", "-rA", "tests/snippets"]
+    own = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run(command, cwd=tree, env=own, capture_output=True, text=True)
+    told = run.stdout
     outcomes = {
         line.split(" - ")[0].replace("tests/snippets/part/test_wrong_ones.py::", "")
         for line in told.splitlines()

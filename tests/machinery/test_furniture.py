@@ -1,4 +1,4 @@
-"""What the build adds to a page: the line below its title, and links of terms."""
+"""What the build adds: the line below a title, links of terms, the map at home."""
 
 import re
 from types import SimpleNamespace
@@ -8,6 +8,7 @@ from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 
 from tests.machinery.repository import Repository
+from verified_docs.pages import ladder
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.opening import PACE, Opening
 from verified_docs.pages.site import Site
@@ -129,3 +130,21 @@ def test_what_is_no_place_for_a_term(built):
     # They are linked on rungs.
     assert "glossary" not in built("A warp.", "gives: it")
     assert "glossary" not in built("A warp.", page="reference/glossary.md")
+
+
+def test_rungs_are_numbered_in_the_order_of_the_navigation(built):
+    rung = "---\nidea: begin & end\n---\n"
+    again = '{"metadata": {"page": {"idea": "it", "after": "one/b.md"}}}'
+    pages = {"one/a.md": rung, "one/b.md": rung, "two/d.ipynb": again}
+    for name in ("index.md", "two/c.md"):
+        pages[name] = "---\ndescription: no rung\n---\n"
+    built.write({f"docs/{name}": text for name, text in pages.items()})
+    docs, nav = built.root / "docs", [*NAV, {"Three": [{"A <1>": "two/d.ipynb"}]}]
+    shown = ladder.render(docs, nav)
+    assert re.findall('"ladder-part">(.*?)<', shown) == ["One", "Three"]
+    first, second = '<a href="one/a/">First</a><span>begin &amp; end</span>', "one/b/"
+    assert shown.index(first) < shown.index(second) < shown.index("two/d/")
+    assert "A &lt;1&gt;</a><span>it <small>after One 2</small></span>" in shown
+    built.write({"docs/two/d.ipynb": again.replace("one/b", "two/c")})
+    with pytest.raises(PageError, match=r"two/d.ipynb: after: two/c.md"):
+        ladder.render(docs, nav)

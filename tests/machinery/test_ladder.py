@@ -1,11 +1,8 @@
-"""The map on the home page."""
+"""The short way on the home page's map."""
 
 from pathlib import Path
 
-import pytest
-
 from tests.machinery.repository import Repository
-from verified_docs.pages.errors import PageError
 from verified_docs.pages.ladder import render, way
 
 NAV = [
@@ -27,21 +24,6 @@ def write(docs: Path, after: str) -> Path:
     pages = {name: text.replace("%s", after) for name, text in PAGES.items()}
     Repository(docs).write(pages)
     return docs
-
-
-def test_rungs_are_numbered_in_the_order_of_the_navigation(tmp_path):
-    shown = render(write(tmp_path, "one/c.md"), NAV)
-    assert shown.count("<ol>") == 2
-    assert "Reference" not in shown
-    assert "Not a rung" not in shown
-    assert '<a href="one/a/">First</a><span>begin &amp; end</span>' in shown
-    assert shown.index("one/a/") < shown.index("one/c/") < shown.index("two/d/")
-    assert "Again &lt;1&gt;</a><span>it <small>after One 2</small></span>" in shown
-
-
-def test_an_origin_that_is_no_rung_is_refused(tmp_path):
-    with pytest.raises(PageError, match=r"two/d.ipynb: after: one/b.md"):
-        render(write(tmp_path, "one/b.md"), NAV)
 
 
 def test_the_short_way_is_made_of_what_pages_need(tmp_path):

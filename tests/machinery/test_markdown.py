@@ -42,6 +42,7 @@ def test_an_include_is_the_section_in_every_context(repository, kernel, context)
     page = repository.page(f"Before.\n\n{CONTEXTS[context]}\n\nAfter.")
     assert blocks(page) == [kernel]
     assert page.count("<figure") == page.count("</figure>") == 1
+    assert "<a download " in page  # Where it leads, the check says.
     assert "--8<--" not in page
     assert "```" not in page
 

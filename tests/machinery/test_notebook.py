@@ -10,8 +10,8 @@ import pytest
 from nbformat import NotebookNode, v4
 
 from tests.machinery.repository import ROOT, Repository
+from tests.machinery.small_site import SmallSite
 from verified_docs import layout
-from verified_docs.check.site import build
 from verified_docs.code.sections import SnippetError
 from verified_docs.pages import notebook
 from verified_docs.pages.errors import PageError
@@ -26,15 +26,9 @@ print(f"<{value}>", flush=True)
 print("second")
 # --8<-- [end:two]
 """
-CONFIG = f"""\
-site_name: a small site
-theme: {{name: material, font: false}}
-hooks: [{ROOT}/verified_docs/pages/hooks.py]
-plugins:
+JUPYTER = f"""plugins:
   - mkdocs-jupyter: {{execute: false, cache: false, include: ["*.ipynb"]}}
-markdown_extensions:
-  - md_in_html
-  - verified_docs.pages.markdown: {{root: !relative $config_dir}}
+hooks: [{ROOT}/verified_docs/pages/hooks.py]
 """
 PAGE, FILE = "docs/page.ipynb", "snippets/part/file.py"
 
@@ -51,14 +45,7 @@ NOTEBOOK = v4.new_notebook(
     cells=[START, code("one"), code("two"), END],
     metadata={"kernelspec": KERNEL, "page": {"description": "told"}},
 )
-FILES = {
-    "mkdocs.yml": CONFIG,
-    "LICENSE": "MIT License\n",
-    "docs/index.md": "# Home\n\n[There](page.ipynb#more)\n",
-    PAGE: json.dumps(NOTEBOOK),
-    FILE: SNIPPET,
-    "tests/snippets/part/test_file.py": "",
-}
+FILES = {PAGE: json.dumps(NOTEBOOK), FILE: SNIPPET}
 
 
 @pytest.fixture(scope="session")
@@ -71,16 +58,16 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture
-def site(tmp_path, ran: str) -> Repository:
-    """A site of one notebook page."""
-    site = Repository(tmp_path)
+def site(site: SmallSite, ran: str) -> SmallSite:
+    """A site with a notebook page."""
     site.write({**FILES, PAGE: ran})
+    site.edit("mkdocs.yml", "plugins: [search]\n", JUPYTER)
     return site
 
 
 def test_a_notebook_is_a_page_like_any_other(site, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)  # Nothing runs.
-    build(site.root, site.root / "site", mark="")
+    site.build()
     page = site.read("site/page/index.html")
     assert ">&lt;42&gt;\nsecond\n</code>" in page
     assert 'href=".."' in page or 'href="../"' in page

@@ -56,9 +56,8 @@ ENTRIES = [
     (lambda e: e.update(cases=0), "passed, though cases failed or none ran"),
     (lambda e: e.update(failed=["a"]), "passed, though cases failed or none ran"),
     (lambda e: e.update(failed=[1]), "failed/0 is a int; it must be str"),
-    (lambda e: e.update(skipped={"a": 1}), "skipped/a is a int; it must be str"),
     (lambda e: e["errors"]["float32"].pop("bound"), "float32/bound is missing"),
-    (lambda e: e.update(manifest={}), f"manifest lacks {SNIPPET}"),
+    (lambda e: e["manifest"].pop(SNIPPET), f"manifest lacks {SNIPPET}"),
     (lambda e: e["manifest"].pop(TEST), f"manifest lacks {TEST}"),
     (lambda e: e["manifest"].update(x="12"), "manifest/x is no SHA-256: '12'"),
     *(
@@ -70,7 +69,6 @@ ENTRIES = [
 # Changes of the whole record.
 WHOLE = [
     (lambda d: d.update(format=3), "its format is 3, not 2"),
-    (lambda d: d.pop("format"), "/format is missing"),
     (lambda d: d["runs"]["a run"].pop("date"), "/runs/a run/date is missing"),
     (lambda d: d["runs"]["a run"].update(date="9999-01-01"), "is in the future"),
     (lambda d: d["runs"]["a run"].update(date="1 day"), "/date is no day: '1 day'"),
@@ -144,10 +142,8 @@ def test_records_are_told_apart(repository, path, timed):
     ("changes", "reason"),
     [
         ({"format": 1}, "its format is 1, not 2"),
-        ({"environment": None}, "/environment is a NoneType"),
         ({"environment": {"date": "9999-12-31", "gpu": H200}}, "is in the future"),
         ({"environment": FACTS | {"gpu": L4}}, "whose folder is another one"),
-        ({"manifest": []}, "/manifest is a list"),
         ({"manifest": {"a.py": "1"}}, "/manifest/a.py is no SHA-256"),
         ({"manifest": {}}, "/measurements has figures, but there are no hashes"),
         ({"backward": [1]}, "/backward/0 is a int"),

@@ -3,7 +3,6 @@
 Chromium draws it from the logo, and from the name and the sentence in mkdocs.yml.
 """
 
-import base64
 import shutil
 from html import escape
 from pathlib import Path
@@ -12,9 +11,9 @@ from mkdocs.config import load_config
 from playwright.sync_api import sync_playwright
 
 ROOT = Path(__file__).parents[2]
-CARD = ROOT / "docs/assets/card.png"
+ASSETS = ROOT / "docs/assets"
 SIZE = {"width": 1200, "height": 630}
-FONT = "docs/assets/vendor/fonts/source-sans-3-latin-wght-normal.woff2"
+FONT = "vendor/fonts/source-sans-3-latin-wght-normal.woff2"
 PAGE = """<!doctype html><meta charset="utf-8"><style>
 @font-face {{ font-family: S; font-weight: 200 900; src: url({font}) }}
 body {{
@@ -28,20 +27,13 @@ h1 {{
 }}
 p {{ margin: 0 }}
 img {{ width: 300px }}
-</style><div><h1>{name}</h1><p>{sentence}</p></div><img src="{logo}">"""
-
-
-def inline(path: str, kind: str) -> str:
-    """A file as an address that needs no server."""
-    data = base64.b64encode((ROOT / path).read_bytes()).decode()
-    return f"data:{kind};base64,{data}"
+</style><div><h1>{name}</h1><p>{sentence}</p></div><img src="logo.svg">"""
 
 
 def main() -> None:
     config = load_config(str(ROOT / "mkdocs.yml"))
     html = PAGE.format(
-        font=inline(FONT, "font/woff2"),
-        logo=inline("docs/assets/logo.svg", "image/svg+xml"),
+        font=FONT,
         name=escape(config.site_name),
         sentence=escape(config.site_description or ""),
     )
@@ -50,9 +42,10 @@ def main() -> None:
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
         page = browser.new_page(viewport=SIZE)
+        page.goto(f"{ASSETS.as_uri()}/")  # From here it may read these files.
         page.set_content(html)
         page.evaluate("document.fonts.ready.then(() => null)")
-        page.screenshot(path=CARD)
+        page.screenshot(path=ASSETS / "card.png")
         browser.close()
 
 

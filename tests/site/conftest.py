@@ -92,6 +92,7 @@ def page(used: Page) -> Iterator[Page]:
     yield used
     used.unroute_all()
     used.emulate_media(media="null")
+    used.set_viewport_size(DESKTOP)
     used.goto("about:blank")
 
 

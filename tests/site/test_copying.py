@@ -3,8 +3,6 @@
 from pathlib import Path
 from zipfile import ZipFile
 
-from playwright.sync_api import Page
-
 from tests.site.server import SITE
 from tests.site.visit import Visit
 from verified_docs import layout
@@ -63,16 +61,6 @@ def test_copy_buttons(visit: Visit) -> None:
         else:
             wanted = text
         assert (state, copied) == ("done", [wanted]), name
-
-
-def test_download_is_the_file(page: Page, address: str) -> None:
-    page.goto(address + "softmax/online/")
-    link = page.locator("figure[data-snippet='softmax/online.py'] a[download]").first
-    with page.expect_download() as download:
-        link.click()
-    assert download.value.suggested_filename == "online.py"
-    file = ROOT / "snippets/softmax/online.py"
-    assert Path(download.value.path()).read_bytes() == file.read_bytes()
 
 
 def test_every_snippet_is_in_the_zip() -> None:

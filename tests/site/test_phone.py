@@ -58,4 +58,3 @@ def test_wide_tables_keep_their_first_column(page: Page, address: str) -> None:
         assert numbers == pytest.approx(len(numbers) * [far], abs=0.5)
         scrolled.append(far)
     assert any(scrolled)
-    page.set_viewport_size(DESKTOP)

@@ -58,29 +58,23 @@ WALK = """() => {
     return seen
 }"""
 
-# A replay with a loop, whose lines are moved left, and those whose first letter is cut.
+# A replay with a loop, whose lines are moved left. Those whose letters are cut at their
+# left or, of a lit statement the first, at their right or below the pane.
 LOOP = "backward/one-kernel/"
 CUT = """() => [...document.querySelectorAll(".replay-text > div")].filter(line => {
     const walker = document.createTreeWalker(line, NodeFilter.SHOW_TEXT)
-    const letter = document.createRange()
+    const letters = document.createRange()
+    letters.selectNodeContents(line)
     while (walker.nextNode()) {
         const at = walker.currentNode.data.search(/\\S/)
         if (at < 0) continue
-        letter.setStart(walker.currentNode, at)
-        letter.setEnd(walker.currentNode, at + 1)
-        const { left } = line.getBoundingClientRect()
-        return letter.getBoundingClientRect().left < left
+        letters.setStart(walker.currentNode, at)
+        const { left, right, bottom } = letters.getBoundingClientRect()
+        if (left < line.getBoundingClientRect().left) return true
+        const pane = line.closest(".replay-code").getBoundingClientRect()
+        const lit = line.matches(".lit:not(.lit + .lit)")
+        return lit && (right > pane.right || bottom > pane.bottom + 1)
     }
-}).map(line => line.textContent)"""
-# Which lit lines are cut, at their right or below the pane; of a statement the first.
-UNREAD = """() => [
-    ...document.querySelectorAll(".replay-text > .lit:not(.lit + .lit)")
-].filter(line => {
-    const pane = line.closest(".replay-code").getBoundingClientRect()
-    const letters = document.createRange()
-    letters.selectNodeContents(line)
-    const { right, bottom } = letters.getBoundingClientRect()
-    return right > pane.right || bottom > pane.bottom + 1
 }).map(line => line.textContent)"""
 
 
@@ -120,7 +114,7 @@ COVERS = """() => {
 
 
 @pytest.fixture(scope="module")
-def page(browser: Browser, address: str) -> Iterator[Page]:
+def online(browser: Browser, address: str) -> Iterator[Page]:
     context = browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
     page = context.new_page()
     page.add_init_script(MOVES)
@@ -147,25 +141,25 @@ def test_scripts_and_traces_are_small() -> None:
 
 
 def test_nothing_moves_when_a_replay_appears(
-    page: Page, record: dict[str, Any]
+    online: Page, record: dict[str, Any]
 ) -> None:
-    assert len(page.evaluate("heights")) == 1
-    assert page.evaluate("shifts") == []
+    assert len(online.evaluate("heights")) == 1
+    assert online.evaluate("shifts") == []
     fits = "it => it.scrollHeight <= it.clientHeight"
-    assert page.locator("verified-replay").evaluate(fits)
+    assert online.locator("verified-replay").evaluate(fits)
     # It begins at the beginning, and says how to go on.
-    assert page.locator("verified-replay [type=range]").input_value() == "0"
-    said = page.locator(".replay-say").text_content() or ""
+    assert online.locator("verified-replay [type=range]").input_value() == "0"
+    said = online.locator(".replay-say").text_content() or ""
     assert record["runs"][0]["steps"][0]["say"] in said
     assert said.endswith("for the next line, or Play.")
     # Nobody has asked for it: the blocks of the page are as they were.
-    assert page.locator(".replay-line:not(.off)").count() == 0
+    assert online.locator(".replay-line:not(.off)").count() == 0
 
 
-def test_each_step_is_told_and_shown(page: Page, record: dict[str, Any]) -> None:
+def test_each_step_is_told_and_shown(online: Page, record: dict[str, Any]) -> None:
     run = record["runs"][0]
     source = (SITE / "snippets" / record["snippet"]).read_text().split("\n")
-    seen = page.evaluate(WALK)
+    seen = online.evaluate(WALK)
     assert len(seen) == len(run["steps"])
     for n, (step, shown) in enumerate(zip(run["steps"], seen, strict=True)):
         assert shown["say"].startswith(step["say"])
@@ -182,10 +176,14 @@ def test_each_step_is_told_and_shown(page: Page, record: dict[str, Any]) -> None
     assert took[len(took) // 4] < 16
 
 
-def test_the_output_is_in_memory_at_the_end(page: Page, record: dict[str, Any]) -> None:
+def test_the_output_is_in_memory_at_the_end(
+    online: Page, record: dict[str, Any]
+) -> None:
     run = record["runs"][0]
-    page.locator("verified-replay [type=range]").press("End")
-    cells = page.locator("verified-replay .item.memory.t-y .value").all_text_contents()
+    online.locator("verified-replay [type=range]").press("End")
+    cells = online.locator(
+        "verified-replay .item.memory.t-y .value"
+    ).all_text_contents()
     stored = {
         start + n: value
         for step in run["steps"]
@@ -197,8 +195,8 @@ def test_the_output_is_in_memory_at_the_end(page: Page, record: dict[str, Any]) 
         assert abs(float(text) - stored[index]) < 0.0051
 
 
-def test_controls_have_names_and_work(page: Page, record: dict[str, Any]) -> None:
-    replay = page.locator("verified-replay")
+def test_controls_have_names_and_work(online: Page, record: dict[str, Any]) -> None:
+    replay = online.locator("verified-replay")
     slider = replay.get_by_role("slider", name="Step")
     slider.press("Home")
     replay.get_by_role("button", name="Forward").click()
@@ -220,46 +218,42 @@ def test_controls_have_names_and_work(page: Page, record: dict[str, Any]) -> Non
     replay.get_by_role("button", name="Pause").click()
 
 
-def test_what_is_no_program_is_not_called_so(used: Page, address: str) -> None:
-    opened(used, address + FUNCTION)
-    replay = used.locator("verified-replay")
+def test_what_is_no_program_is_not_called_so(page: Page, address: str) -> None:
+    opened(page, address + FUNCTION)
+    replay = page.locator("verified-replay")
     expect(replay.locator(".replay-say .replay-program")).to_have_text("Merge 1 of 5.")
     replay.get_by_role("button", name="merge").click()
     replay.get_by_role("button", name="Forward").click()
     expect(replay.locator(".replay-say .replay-program")).to_have_text("Merge 2 of 5.")
-    used.goto("about:blank")
 
 
-def test_no_line_is_cut_at_its_left(used: Page, address: str) -> None:
-    opened(used, address + LOOP)
-    slider = used.locator("verified-replay [type=range]")
-    moved = used.locator(".replay-text[style*='--indent: 8']")
+def test_no_line_is_cut(page: Page, address: str) -> None:
+    opened(page, address + LOOP)
+    slider = page.locator("verified-replay [type=range]")
+    moved = page.locator(".replay-text[style*='--indent: 8']")
     seen = 0
     for step in range(0, int(slider.get_attribute("max") or 0), 5):
         slider.fill(str(step))
-        assert used.evaluate(CUT) == used.evaluate(UNREAD) == []
+        assert page.evaluate(CUT) == []
         seen += moved.count()
     assert seen
-    used.goto("about:blank")
 
 
 @pytest.mark.parametrize("size", [PHONE, {"width": 360, "height": 640}])
 @pytest.mark.parametrize("name", ["attention/flash-attention-2/", "attention/causal/"])
 def test_a_phone_shows_what_happens_and_what_is_said(
-    used: Page, address: str, name: str, size: dict[str, int]
+    page: Page, address: str, name: str, size: dict[str, int]
 ) -> None:
-    used.set_viewport_size(size)
-    opened(used, address + name)
-    assert used.evaluate(HIDDEN) == []
+    page.set_viewport_size(size)
+    opened(page, address + name)
+    assert page.evaluate(HIDDEN) == []
     # Up a little, and the theme offers to lead back to the top.
-    used.mouse.wheel(0, 200)
-    used.wait_for_timeout(100)
-    used.mouse.wheel(0, -200)
-    used.wait_for_selector(".md-top:not([hidden])")
-    expect(used.locator(".md-top")).to_have_css("opacity", "1")
-    assert used.evaluate(COVERS) == "replay"
-    used.goto("about:blank")
-    used.set_viewport_size(DESKTOP)
+    page.mouse.wheel(0, 200)
+    page.wait_for_timeout(100)
+    page.mouse.wheel(0, -200)
+    page.wait_for_selector(".md-top:not([hidden])")
+    expect(page.locator(".md-top")).to_have_css("opacity", "1")
+    assert page.evaluate(COVERS) == "replay"
 
 
 def opened(page: Page, address: str) -> None:
@@ -270,10 +264,10 @@ def opened(page: Page, address: str) -> None:
     page.wait_for_selector("verified-replay[ready]")
 
 
-def test_one_number_is_to_be_guessed(page: Page, record: dict[str, Any]) -> None:
-    replay = page.locator("verified-replay")
+def test_one_number_is_to_be_guessed(online: Page, record: dict[str, Any]) -> None:
+    replay = online.locator("verified-replay")
     steps = record["runs"][0]["steps"]
-    page.evaluate("location.hash = 'replay-softmax-online=rising:1'")
+    online.evaluate("location.hash = 'replay-softmax-online=rising:1'")
     replay.get_by_role("link", name=f"1 / {len(steps)}: link").wait_for()
     guess = replay.get_by_role("button", name="Guess the next number")
     slider = replay.locator("[type=range]")
@@ -299,9 +293,9 @@ def test_one_number_is_to_be_guessed(page: Page, record: dict[str, Any]) -> None
     expect(field).to_be_hidden()
 
 
-def test_the_wrong_kernel_runs_beside_the_right_one(used: Page, address: str) -> None:
-    opened(used, address + "softmax/longer-rows/")
-    replay = used.locator("verified-replay")
+def test_the_wrong_kernel_runs_beside_the_right_one(page: Page, address: str) -> None:
+    opened(page, address + "softmax/longer-rows/")
+    replay = page.locator("verified-replay")
     replay.get_by_role("button", name="Compare with the wrong kernel").click()
     expect(replay.locator(".replay-name")).to_have_text(
         ["three_pass.py", "wrong_blocks.py, wrong on purpose"]
@@ -315,7 +309,7 @@ def test_the_wrong_kernel_runs_beside_the_right_one(used: Page, address: str) ->
     for step in range(int(slider.get_attribute("max") or 0) + 1):
         slider.fill(str(step))
         assert replay.locator(".lit").count() >= 2
-        assert used.evaluate(UNREAD) == []
+        assert page.evaluate(CUT) == []
         sides = replay.locator(".replay-stage").all()
         stored += [
             [side.locator(".t-y.memory .cell:not(.none)").count() for side in sides]
@@ -323,15 +317,14 @@ def test_the_wrong_kernel_runs_beside_the_right_one(used: Page, address: str) ->
     # Both store the same tile at the same step.
     assert all(here == there for here, there in stored)
     assert stored[-1][0] > 0
-    used.goto("about:blank")
 
 
-def test_paper_has_the_key_frames(page: Page) -> None:
-    page.emulate_media(media="print")
-    assert page.locator("verified-replay > figure").is_visible()
-    assert not page.locator("verified-replay > .replay").is_visible()
-    page.emulate_media(media="null")
-    assert not page.locator("verified-replay > figure").is_visible()
+def test_paper_has_the_key_frames(online: Page) -> None:
+    online.emulate_media(media="print")
+    assert online.locator("verified-replay > figure").is_visible()
+    assert not online.locator("verified-replay > .replay").is_visible()
+    online.emulate_media(media="null")
+    assert not online.locator("verified-replay > figure").is_visible()
 
 
 def test_without_scripts_the_figure_stays(browser: Browser, address: str) -> None:

@@ -123,7 +123,7 @@ def unit(path: str, form: str) -> str:
     A key that has one format only needs not name it. Raises PageError.
     """
     render(0, form)
-    key = next((k for k in reversed(path.split("/")) if k != "median"), "")
+    key = path.rpartition("/")[2]
     fitting = next((f for p, f in FITTING.items() if p.fullmatch(key)), ("count", ""))
     if form in fitting:
         return form
@@ -312,10 +312,9 @@ def record(evidence: Evidence, name: str, part: str = LIST) -> Benchmark:
 
 
 def pointer(record: Mapping[str, Any], path: str) -> Any:
-    """What the JSON pointer leads to. Raises PageError."""
+    """What the JSON pointer leads to; it escapes nothing. Raises PageError."""
     found: Any = record
-    for part in path.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
+    for key in path.split("/")[1:]:
         if isinstance(found, list) and key.isdigit() and int(key) < len(found):
             found = found[int(key)]
         elif isinstance(found, dict) and key in found:
