@@ -29,6 +29,7 @@ from benchmarks import calls
 
 TARGET = GPUTarget("cuda", 90, 32)
 BACKEND = make_backend(TARGET)
+ASSEMBLY = "ptx"
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 # What a launch asks of the GPU: an H200's answers.
 PROPERTIES = SimpleNamespace(
@@ -238,9 +239,10 @@ def compile_launch(kernel: JITFunction, *args: Any, **kwargs: Any) -> str:
     options, signature, constants, attributes = kernel._pack_args(
         BACKEND, kwargs, bound, specialization, None
     )
-    made = GluonASTSource if kernel.is_gluon() else ASTSource
-    source = made(kernel, signature, constants, attributes)
-    return triton.compile(source, target=TARGET, options=options.__dict__).asm["ptx"]
+    language = GluonASTSource if kernel.is_gluon() else ASTSource
+    source = language(kernel, signature, constants, attributes)
+    made = triton.compile(source, target=TARGET, options=options.__dict__)
+    return made.asm[ASSEMBLY]
 
 
 def kernels_of(path: Path) -> dict[str, list[tuple[str, str]] | str]:

@@ -47,7 +47,7 @@ SAID = [
         [
             f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale",
             f"{PAGE}:60: measurements 'record: part rows: kernel columns: n",
-            f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [WAR",
+            f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [REC",
             f"{TWO}:1: stale on Test GPU: {TWO} [RECORD]",
             f"{TWO}:1: {UNVERIFIED}",
         ],

@@ -92,7 +92,9 @@ def tree(tmp_path: Path) -> Path:
 def test_what_they_catch_and_what_they_let_through(tree):
     command = [sys.executable, "-m", "pytest", "--rootdir=.", "-rA", "tests/snippets"]
     own = os.environ | {"PYTHONPATH": str(ROOT)}
-    run = subprocess.run(command, cwd=tree, env=own, capture_output=True, text=True)
+    run = subprocess.run(
+        command, cwd=tree, env=own, capture_output=True, text=True, timeout=60
+    )
     told = run.stdout
     outcomes = {
         line.split(" - ")[0].replace("tests/snippets/part/test_wrong_ones.py::", "")

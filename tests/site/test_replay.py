@@ -15,7 +15,7 @@ from tests.site.visit import DESKTOP, PHONE
 PAGE = "softmax/online/"
 SCRIPTS = SITE / "assets/javascripts"
 RECORDS = SITE / "records/interpreter/replays"
-BYTES = 16_000  # of script, and 20,000 of a trace, as they are sent
+BYTES = 15_000  # of script, and 20,000 of a trace, as they are sent
 
 # Each height that the replay has had, and what moved in it though nobody asked.
 MOVES = """addEventListener("DOMContentLoaded", () => {

@@ -92,10 +92,7 @@ def misnamed(site: Site, facts: Facts, files: Iterable[str]) -> str:
 
 
 def measured(site: Site) -> Iterator[Finding]:
-    """The quoted GPU has records, of files as they are and snippets that exist.
-
-    What a page shows of an outdated record is a fault of the page, see markup.py.
-    """
+    """The quoted GPU has records, of files as they are and snippets that exist."""
     folders = {*site.evidence.verification, *site.evidence.benchmarks}
     quoted = site.evidence.quoted
     if folders and quoted not in folders:
@@ -106,7 +103,9 @@ def measured(site: Site) -> Iterator[Finding]:
             path = site.relative(benchmark.path)
             if changed := site.evidence.stale(benchmark):
                 reason = f"timed before these changed: {', '.join(sorted(changed))}"
-                yield Finding(path, 1, f"{reason}; run `make bench`", Weight.WARNING)
+                lost = site.evidence.lost(benchmark)
+                weight = Weight.RECORD if lost else Weight.WARNING
+                yield Finding(path, 1, f"{reason}; run `make bench`", weight)
             files = benchmark.manifest.keys() - changed
             if files and (reason := misnamed(site, benchmark.environment, files)):
                 yield Finding(path, 1, reason, Weight.RECORD)

@@ -1,6 +1,5 @@
 // <verified-replay src="….json" snippet="part/name.py" id="…" data-run="…">: a recorded
-// run of a kernel, which the reader steps through. What is inside the element is for paper, and
-// for browsers without scripts.
+// run of a kernel, which the reader steps through. What is inside is for paper.
 
 import { choice, make } from "./elements.mjs";
 import { light, linesOf } from "./replay/code.mjs";
@@ -13,7 +12,6 @@ const PACE = { line: 1300, tile: 2000, program: 2600 }; // milliseconds, while i
 const button = (text, name, click) =>
   make("button", { type: "button", textContent: text, ariaLabel: name, onclick: click });
 
-/** How many blanks a line begins with. */
 const indent = (line) => Math.max(0, line.search(/\S/));
 
 /** One trace as the reader sees it: the stage, the code around the line, the sentence. */
@@ -30,9 +28,9 @@ class View {
     this.sentence = make("span");
     this.say = make("p", { className: "replay-say", "aria-live": "polite" }, this.program, this.sentence);
     this.file = trace.snippet.split("/").at(-1);
-    const name = this.file.startsWith("wrong_") ? `${this.file}, wrong on purpose` : this.file;
     this.now = make("div", { className: "replay-now" },
-      make("div", { className: "replay-name", textContent: name }), this.code, this.say);
+      make("div", { className: "replay-name",
+        textContent: this.file + (/^wrong/.test(this.file) ? ", wrong on purpose" : "") }), this.code, this.say);
     this.texts = new Map([...this.lines].sort(([a], [b]) => a - b).map(([line, [{ range }]]) =>
       [line, make("div", {}, range.cloneContents(), "\n")]));
     for (const text of this.texts.values()) text.style.setProperty("--own", indent(text.textContent));
@@ -56,6 +54,7 @@ class View {
     const { runs, sizes } = this.trace;
     this.run = runs.find((run) => run.name === name) ?? runs[0];
     this.last = null;
+    this.asks = [...this.steps.keys()].filter((n) => this.asked(n));
     this.stage.load(this.run, sizes);
     this.fit();
   }
@@ -63,36 +62,32 @@ class View {
   fit() {
     if (!this.run) return;
     const [stage, code] = [this.picture, this.code].map((it) => it.getBoundingClientRect());
-    // Where there is room, the code stands beside memory.
+    // With room, the code stands beside memory.
     this.stage.fit(code.left > stage.left + 1 ? stage.right - code.left + GAP : 0);
     this.code.style.setProperty("--memory", `${this.stage.high}px`);
     if (this.last) this.show(...this.last);
   }
 
-  /** The number that a step computes and a reader can guess: of a variable, in a row. */
+  /** The number that a step computes from others, and a reader can guess: in the first row. */
   asked(at) {
-    const { state = {}, uses = [], reads, say } = this.steps[at];
+    const { state = {}, uses = [], reads } = this.steps[at];
     const it = this.run.state.findLast(({ name, shape }) =>
       shape.length < 2 && state[name]?.every(Number.isFinite));
-    if (!it || !uses.length || reads) return null;
-    // The row that the sentence speaks of, if it has its number.
-    const named = /row \d+/i.exec(say)?.[0].toLowerCase();
-    const told = (say.replace(/row \d+/gi, "").replaceAll("−", "-").match(/-?\d+(\.\d+)?/g) ?? []).map(Number);
+    if (!it || uses.length < 2 || reads) return null;
     const values = state[it.name];
-    const row = told.map((each) => values.indexOf(each)).findLast((n) => n >= 0) ?? 0;
-    // A line that only copies asks nothing.
-    const copied = uses.length < 2 && frame(this.run, at).chip.get(uses[0])?.values[row] === values[row];
-    const where = values.length > 1 ? `in ${named ?? "the row of “?”"} ` : "";
-    return copied ? null : { ...it, row, value: values[row], where };
+    return { ...it, value: values[0], where: values.length > 1 ? "in the first row " : "" };
   }
 
   /** What the rows of the output add up to at the end. */
   sums() {
     const { name, shape } = this.run.tensors.find(({ writes }) => writes);
     const { values } = frame(this.run, this.steps.length - 1).memory.get(name);
-    const sums = Array(values.length / shape.at(-1)).fill(0);
-    values.forEach((each, n) => (sums[Math.floor(n / shape.at(-1))] += each));
-    return `${[...new Set(sums.map((sum) => written(sum, 2)))].join(" or ")} in ${this.file}`;
+    const cols = shape.at(-1);
+    const sums = new Set();
+    for (let n = 0; n < values.length; n += cols) {
+      sums.add(written(values.slice(n, n + cols).reduce((sum, each) => sum + each), 2));
+    }
+    return `${[...sums].join(" or ")} in ${this.file}`;
   }
 
   /** `said` comes before the sentence; no line is `lit` before the reader does something. */
@@ -240,7 +235,7 @@ class Replay extends HTMLElement {
       mark.style.setProperty("--at", start / (steps.length - 1));
       return mark;
     }));
-    this.guess.hidden = !steps.some((_, n) => this.view.asked(n));
+    this.guess.hidden = !this.view.asks.length;
     this.at = 0;
     this.secret = null;
     this.#show();
@@ -259,12 +254,11 @@ class Replay extends HTMLElement {
       this.views.append(this.other.picture);
       this.nows.append(this.other.now);
     }
-    this.toggleAttribute("compare", Boolean(this.other));
-    this.beside.ariaPressed = String(Boolean(this.other));
+    this.beside.ariaPressed = String(this.toggleAttribute("compare", Boolean(this.other)));
     this.#show();
   }
 
-  /** The step of the other trace that is as far from the same store as this one. */
+  /** The step of the other trace, as far from the same store as this one. */
   #matching() {
     const [here, there] = [this.view, this.other].map(({ steps }) =>
       [0, ...[...steps.keys()].filter((n) => steps[n].writes), steps.length - 1]);
@@ -275,8 +269,8 @@ class Replay extends HTMLElement {
 
   /** Go to the next step that computes a number, and ask for it. */
   #ask() {
-    const all = [...this.view.steps.keys()].filter((n) => this.view.asked(n));
-    const at = all.find((n) => n > this.at) ?? all[0];
+    const { asks } = this.view;
+    const at = asks.find((n) => n > this.at) ?? asks[0];
     this.play(false);
     this.go(at, false, this.view.asked(at));
     this.field.value = "";
@@ -287,10 +281,10 @@ class Replay extends HTMLElement {
     event.preventDefault();
     const { label, value } = this.secret;
     const said = this.field.value.trim().replace(",", ".").replace("−", "-");
-    const off = Math.abs(Number(said) - value) / Math.max(1, Math.abs(value));
-    const verdict = !said ? "" : off <= 0.02 ? "Right: " : off <= 0.1 ? "Close: " : "Not quite: ";
+    const right = Math.abs(said - value) <= 0.02 * Math.max(1, Math.abs(value));
     this.secret = null;
-    this.#show(false, `${verdict}${label} is ${String(value).replace("-", "−")}. `);
+    const verdict = said && (right ? "Right: " : "Not quite: ");
+    this.#show(false, `${verdict}${label} is ${`${value}`.replace("-", "−")}. `);
     this.guess.focus();
   }
 
@@ -333,7 +327,8 @@ class Replay extends HTMLElement {
     this.other?.show(this.#matching(), { moving, lit: this.touched });
     this.result.textContent = this.other
       ? `At the end a row of the output adds up to ${view.sums()}, and to ${this.other.sums()}.` : "";
-    [this.track.hidden, this.form.hidden] = [secret, !secret].map(Boolean);
+    this.track.hidden = Boolean(secret);
+    this.form.hidden = !secret;
     this.slider.value = at;
     this.slider.ariaValueText = `Step ${at + 1} of ${view.steps.length}. ${view.program.textContent}`;
     this.back.disabled = at === 0;

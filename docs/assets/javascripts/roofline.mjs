@@ -2,7 +2,8 @@
 // kernel is on the roofline, as what it computes and moves is changed. Units: bytes and
 // FLOPs per second.
 
-import { choice, draw, Figure, make } from "./elements.mjs";
+import { choice, draw, make } from "./elements.mjs";
+import { Figure } from "./figure.mjs";
 
 const LEFT = 46, BOTTOM = 36, TOP = 16, RIGHT = 10; // pixels
 const INTENSITY = [0.1, 10_000], SPEED = [0.1e12, 2000e12]; // the ends of the axes

@@ -1,6 +1,7 @@
 // <verified-shift>: softmax with a shift c, computed in four formats as c is moved.
 
-import { choice, draw, Figure, make } from "./elements.mjs";
+import { choice, draw, make } from "./elements.mjs";
+import { Figure } from "./figure.mjs";
 
 // Significant bits p and largest exponent E.
 const FORMATS = { float16: [11, 15], bfloat16: [8, 127], float32: [24, 127], float64: [53, 1023] };

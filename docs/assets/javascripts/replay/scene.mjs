@@ -76,15 +76,14 @@ export function scenes(run) {
     [kernel, scene({ ...run, state: run.state.filter(({ name }) => names.includes(name)) })]));
 }
 
-/** Where all stands with cells of this size on the chip, and of `small` in memory: boxes,
- * bands, the height. */
+/** Where all stands with cells of this size on the chip, and `small` ones in memory. */
 function arrange({ memory, chip, columns }, { width, beside }, cell, small) {
   const boxes = new Map();
   const bands = [];
   const gap = width < NARROW ? 5 : 10;
   let y = 0;
   let fits = true;
-  // Whoever sees a matrix that is never stored should read that it is not.
+  // It must be read that a matrix is never stored.
   const told = (it) => (it.level === "map" && width >= NARROW ? 5 + SMALL * it.about.length : 0);
   const wide = (it, side) =>
     it ? Math.max(it.bars ? BAR : it.cols * side, LETTER * it.label.length + 3 + told(it)) : 0;
@@ -148,8 +147,7 @@ function arrange({ memory, chip, columns }, { width, beside }, cell, small) {
 const worth = (side) =>
   (side >= READABLE ? 150 : 0) + 18 * Math.min(side, GOOD) + 2.5 * Math.max(side - GOOD, 0);
 
-/** The best arrangement that fits into a box: large cells, and a low stage. `beside` memory
- * so much of the width is left free. */
+/** The best arrangement that fits into a box: large cells, and a low stage. */
 export function arranged(scene, size) {
   let best = arrange(scene, size, SMALLEST, TINY);
   let most = -Infinity;

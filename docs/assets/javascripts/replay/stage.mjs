@@ -7,7 +7,6 @@ import { arranged, bounds, BUS, kernelOf, LETTER, LEVELS, NARROW, number, PAD, p
 const FLIGHT = { duration: 380, easing: "cubic-bezier(.3,0,.2,1)" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** The drawing of memory and chip. */
 export class Stage {
   constructor() {
     this.element = draw("svg", { role: "img" });
@@ -19,14 +18,12 @@ export class Stage {
     this.sizes = sizes ?? {};
     this.scenes = scenes(run);
     this.scene = this.scenes.get(kernelOf(run, 0));
-    const names = (items) => items.map((it) => `${it.label} ${it.about}`).join(", ");
-    const { memory, chip } = this.scene;
-    const [maps, stored] = [true, false].map((is) => names(memory.filter((it) => (it.level === "map") === is)));
-    this.element.ariaLabel = `In memory: ${stored}. ${maps && `Not in memory: ${maps}. `}On the chip: ${names(chip)}.`;
+    const [tensors, chip] = [this.scene.memory, this.scene.chip].map((items) =>
+      items.map((it) => `${it.label} ${it.about}`).join(", "));
+    this.element.ariaLabel = `Tensors: ${tensors}. On the chip: ${chip}.`;
   }
 
-  /** Draw anew with the largest cells that fit into the element, of whose width so much
-   * is taken `beside` memory. */
+  /** Draw anew, as large as fits; so much of the width is taken `beside` memory. */
   fit(beside) {
     const { width, height } = this.element.parentElement.getBoundingClientRect();
     if (!width) return;
@@ -44,7 +41,6 @@ export class Stage {
     const text = (kind, x, y, end) =>
       draw("text", { class: kind, x, y, "text-anchor": end ? "end" : "start" });
     const middle = bands[0].height + BUS / 2 + 4;
-    // In the chip's first band: the products are told in its last.
     this.note = text("quiet", width - PAD, bands.find(({ y }) => y).y + 14, true);
     this.sums = {
       read: text("sum", PAD, middle),
@@ -114,7 +110,7 @@ export class Stage {
     outline.setAttribute("class", `outline ${kind}`);
   }
 
-  /** Draw a frame; `secret` names the number that is hidden, `moving` lets tiles fly. */
+  /** Draw a frame; of the one that `secret` names the first number is hidden, `moving` lets tiles fly. */
   show(frame, { secret, moving = false } = {}) {
     const { at, step, memory, chip, sums } = frame;
     const scene = this.scenes.get(kernelOf(this.run, at));
@@ -134,12 +130,12 @@ export class Stage {
       const others = this.scene.chip.filter((o) => (o.place ?? o.name) === (it.place ?? it.name));
       const newest = Math.max(-1, ...others.map((o) => chip.get(o.name)?.since ?? -1));
       const shown = held ? held.since === newest : !it.place && newest < 0;
-      const hides = secret?.name === it.name ? secret.row : -1;
+      const asked = secret?.name === it.name;
       this.parts.get(it).group.classList.toggle("away", !shown);
       this.parts.get(it).group.classList.toggle("empty", !held);
       this.parts.get(it).group.classList.toggle("gone", Boolean(held?.gone));
       const old = changed.has(it.name) ? held?.before : null;
-      this.#paint(it, held?.values ?? [], { hides, old });
+      this.#paint(it, held?.values ?? [], { asked, old });
       const all = [...Array(it.rows * it.cols).keys()];
       const kind = changed.has(it.name) ? "new" : "uses";
       this.#outline(it, held && (changed.has(it.name) || uses.has(it.name)) ? all : [], kind);
@@ -160,12 +156,12 @@ export class Stage {
     if (moving && !still.matches) this.#fly(step, changed, uses);
   }
 
-  #paint(it, values, { reads, hides: asked, old }) {
+  #paint(it, values, { reads, asked, old }) {
     const { cells } = this.parts.get(it);
     const digits = it.whole ? 0 : it.bars || this.boxes.get(it).side >= 30 ? 2 : 1;
     for (const [index, cell] of cells.entries()) {
       const value = values[index];
-      const hides = index === asked;
+      const hides = asked && !index;
       const now = hides ? NaN : number(value);
       const text = hides ? "?" : written(value, digits);
       const kind = value === null || value === undefined ? "cell none"

@@ -1,4 +1,4 @@
-// What a recorded run says: everything as it is after a step.
+// What a recorded run says.
 
 /** [start, count, start, count, …] as single indices. */
 export function* indices(spans) {

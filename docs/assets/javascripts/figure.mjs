@@ -1,0 +1,28 @@
+// What sliders move.
+
+import { draw, make } from "./elements.mjs";
+
+/** A figure that the reader moves: drawn anew when it is moved, and as wide as it is. */
+export class Figure extends HTMLElement {
+  connectedCallback() {
+    this.picture = make("div", { className: "replay-stage" }, draw("svg", { role: "img" }));
+    this.say = make("p", { className: "replay-say", "aria-live": "polite" });
+    this.replaceChildren(make("div", { className: "replay" },
+      make("div", { className: "replay-bar" }, ...this.controls()), this.picture, this.say));
+    this.sizes = new ResizeObserver(() => this.show());
+    this.sizes.observe(this.picture);
+  }
+
+  disconnectedCallback() {
+    this.sizes.disconnect();
+  }
+
+  /** The drawing, empty, and its size in pixels. */
+  blank() {
+    const { width, height } = this.picture.getBoundingClientRect();
+    const svg = this.picture.firstChild;
+    svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
+    svg.replaceChildren();
+    return { svg, width, height };
+  }
+}
