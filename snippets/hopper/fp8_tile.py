@@ -109,7 +109,7 @@ def finish(sums, v_scale, o_tile, o_desc, lse_ptr, batch, head, start_m):
     l_safe = gl.where(l_i == 0.0, 1.0, l_i)
     o = o / gl.convert_layout(l_safe, gl.SliceLayout(1, o.type.layout))[:, None]
     m_i += gl.log2(l_i) - P_BITS
-    one, o = gl.full_like(l_i, 1.0), o * v_scale
+    one, o = gl.full_like(l_i, 1.0)[:, None], o * v_scale
     store(m_i, one, o, o_tile, o_desc, lse_ptr, batch, head, start_m)
 
 

@@ -28,10 +28,10 @@ def rows_of_warps(cols):
 # --8<-- [end:layouts]
 # --8<-- [start:softmax]
 @gluon.jit
-def mask(s, start_n, ends):
-    """-inf for keys from `ends` on: a number, or one for each row."""
+def mask(s, start_n, end):
+    """-inf for keys from the end on."""
     offs_n = start_n + gl.arange(0, s.shape[1], gl.SliceLayout(0, s.type.layout))
-    return gl.where(offs_n[None, :] < ends, s, float("-inf"))
+    return gl.where(offs_n[None, :] < end, s, float("-inf"))
 
 
 @gluon.jit
@@ -42,7 +42,10 @@ def softmax(s, m_i, l_i, scale_log2):
     shift = gl.where(m_new == float("-inf"), 0.0, m_new)
     p = gl.exp2(s * scale_log2 - shift[:, None])
     alpha = gl.exp2(m_i - shift)
-    return p, m_new, l_i * alpha + gl.sum(p, axis=1), alpha
+    # A thread adds the weights that it holds, and the four of a row meet at the end.
+    parts = gl.sum(p.reshape([64, s.shape[1] // 8, 8]), axis=1)
+    l_i *= gl.convert_layout(alpha, gl.SliceLayout(1, l_i.type.layout))[:, None]
+    return p, m_new, l_i + gl.convert_layout(parts, l_i.type.layout), alpha
 
 
 # --8<-- [end:softmax]
@@ -50,8 +53,9 @@ def softmax(s, m_i, l_i, scale_log2):
 @gluon.jit
 def finish(m_i, l_i, acc, q_tile, o_desc, lse_ptr, batch, head, start_m):
     """Divide and store. Q is no longer needed: its memory takes the output to TMA."""
-    l_safe = gl.where(l_i == 0.0, 1.0, l_i)  # where no key was seen, acc is 0, too
-    o = acc / gl.convert_layout(l_safe, gl.SliceLayout(1, acc.type.layout))[:, None]
+    l_i = gl.convert_layout(gl.sum(l_i, axis=1), m_i.type.layout)
+    inverse = 1.0 / gl.where(l_i == 0.0, 1.0, l_i)  # no key was seen: acc is 0, too
+    o = acc * gl.convert_layout(inverse, gl.SliceLayout(1, acc.type.layout))[:, None]
     q_tile.reshape(acc.shape).store(o.to(o_desc.dtype))
     # What threads have written is shown to the TMA unit.
     fence_async_shared()
@@ -67,28 +71,25 @@ def finish(m_i, l_i, acc, q_tile, o_desc, lse_ptr, batch, head, start_m):
 @gluon.jit
 def attention_kernel(q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2):
     # --8<-- [start:where]
-    BLOCK_M: gl.constexpr = q_desc.block_type.shape[2]
     BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
     BLOCK_D: gl.constexpr = k_desc.block_type.shape[3]
-    heads, seq_q, seq_k = q_desc.shape[1], q_desc.shape[2], k_desc.shape[2]
-    blocks = gl.cdiv(seq_q, BLOCK_M)
-    batch = gl.program_id(0) // blocks // heads
-    head = gl.program_id(0) // blocks % heads
-    kv_head = head // (heads // k_desc.shape[1])
-    start_m = gl.program_id(0) % blocks * BLOCK_M
+    blocks = gl.cdiv(q_desc.shape[2], 64)
+    batch = gl.program_id(0) // blocks // q_desc.shape[1]
+    head = gl.program_id(0) // blocks % q_desc.shape[1]
+    kv_head = head // (q_desc.shape[1] // k_desc.shape[1])
+    start_m = gl.program_id(0) % blocks * 64
     # --8<-- [end:where]
     SCORES: gl.constexpr = rows_of_warps(BLOCK_N)
     SUMS: gl.constexpr = rows_of_warps(BLOCK_D)
-    m_i = gl.full([BLOCK_M], float("-inf"), gl.float32, gl.SliceLayout(1, SCORES))
-    l_i = gl.zeros([BLOCK_M], gl.float32, gl.SliceLayout(1, SCORES))
-    acc = gl.zeros([BLOCK_M, BLOCK_D], gl.float32, SUMS)
-    no_scores = gl.zeros([BLOCK_M, BLOCK_N], gl.float32, SCORES)
+    m_i = gl.full([64], float("-inf"), gl.float32, gl.SliceLayout(1, SCORES))
+    l_i = gl.zeros([64, 8], gl.float32, rows_of_warps(8))
+    acc = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
+    no_scores = gl.zeros([64, BLOCK_N], gl.float32, SCORES)
     # --8<-- [start:memory]
-    dtype: gl.constexpr = q_desc.dtype
-    q = gl.allocate_shared_memory(dtype, q_desc.block_type.shape, q_desc.layout)
-    k = gl.allocate_shared_memory(dtype, k_desc.block_type.shape, k_desc.layout)
-    v = gl.allocate_shared_memory(dtype, v_desc.block_type.shape, v_desc.layout)
-    q_rows = q.reshape([BLOCK_M, BLOCK_D])
+    q = gl.allocate_shared_memory(q_desc.dtype, q_desc.block_type.shape, q_desc.layout)
+    k = gl.allocate_shared_memory(k_desc.dtype, k_desc.block_type.shape, k_desc.layout)
+    v = gl.allocate_shared_memory(v_desc.dtype, v_desc.block_type.shape, v_desc.layout)
+    q_rows = q.reshape([64, BLOCK_D])
     k_turned = k.reshape([BLOCK_N, BLOCK_D]).permute((1, 0))
     full = gl.allocate_shared_memory(gl.int64, [3, 1], mbarrier.MBarrierLayout())
     for i in gl.static_range(3):
@@ -100,7 +101,7 @@ def attention_kernel(q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2):
     mbarrier.wait(q_full, 0)
     # --8<-- [start:loop]
     # The last tile comes first: it alone may reach beyond the keys.
-    tiles = gl.cdiv(seq_k, BLOCK_N)
+    tiles = gl.cdiv(k_desc.shape[2], BLOCK_N)
     for i in range(tiles):
         start_n = (tiles - 1 - i) * BLOCK_N
         # --8<-- [line:load]
@@ -113,10 +114,10 @@ def attention_kernel(q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2):
         # --8<-- [line:scores]
         s = warpgroup_mma(q_rows, k_turned, no_scores, use_acc=False)
         if i == 0:
-            s = mask(s, start_n, seq_k)
+            s = mask(s, start_n, k_desc.shape[2])
         p, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
         acc = acc * gl.convert_layout(alpha, gl.SliceLayout(1, SUMS))[:, None]
-        p = gl.convert_layout(p.to(dtype), gl.DotOperandLayout(0, SUMS, k_width=2))
+        p = gl.convert_layout(p.to(q.dtype), gl.DotOperandLayout(0, SUMS, k_width=2))
         mbarrier.wait(v_full, i & 1)
         # --8<-- [line:output]
         acc = warpgroup_mma(p, v.reshape([BLOCK_N, BLOCK_D]), acc)
@@ -162,8 +163,7 @@ def prepare(
     scale = q.shape[3] ** -0.5 if scale is None else scale
     if not scale > 0:
         raise ValueError(f"scale is {scale}; it must be positive")
-    o = torch.empty_like(q)
-    lse = torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    o, lse = torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32)
     if o.numel() == 0 or k.numel() == 0:
         return o.zero_(), lse.fill_(-math.inf), scale, []
     descs, block_n = [], min(block_n, 64 if q.shape[3] > 128 else 128)  # what fits

@@ -7,8 +7,9 @@ from triton.experimental.gluon import language as gl
 from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
 
 from snippets.hopper.gluon_causal import walk
-from snippets.hopper.gluon_flash import finish, prepare
-from snippets.hopper.gluon_specialised import barriers, load
+from snippets.hopper.gluon_flash import finish, prepare, rows_of_warps
+from snippets.hopper.gluon_overlapped import load_stage
+from snippets.hopper.gluon_specialised import barriers
 
 
 # --8<-- [start:kernel]
@@ -28,7 +29,7 @@ def place(turn, q_desc, k_desc, BLOCK_M: gl.constexpr, CAUSAL: gl.constexpr):
         n = gl.program_id(0) + turn * gl.num_programs(0)
         pair, block, there, last = n // blocks, n % blocks * BLOCK_M, True, seq_k
     there = there & (pair < q_desc.shape[0] * heads)
-    tiles = gl.cdiv(last, k_desc.block_type.shape[2])
+    tiles = gl.maximum(gl.cdiv(last, k_desc.block_type.shape[2]), 1)  # at least one
     return there, (pair // heads, pair % heads, block, tiles)
 
 
@@ -36,68 +37,73 @@ def place(turn, q_desc, k_desc, BLOCK_M: gl.constexpr, CAUSAL: gl.constexpr):
 # --8<-- [start:produce]
 @gluon.jit
 def produce(descs, memory, bars, turns, CAUSAL: gl.constexpr):
-    """The producer, one warp: it asks for the tiles of all blocks, one by one."""
+    """The producer, one warp. The last V of a block comes with the next block's K."""
     q_desc, k_desc, v_desc, _o_desc = descs
-    q, _o, ring = memory
+    q, _o, rings = memory
     q_full, q_empty, full, empty, _go = bars
     CONSUMERS: gl.constexpr = q.shape[0]
     BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
-    first, blocks = 0, 0  # tiles and blocks so far
+    n, blocks = 0, 0  # tiles and blocks so far
+    v_batch, v_head, v_start = 0, 0, k_desc.shape[2]  # beyond its keys: no V as yet
     for turn in range(turns):
         there, at = place(turn, q_desc, k_desc, 64 * CONSUMERS, CAUSAL)
         batch, head, block, tiles = at
         kv_head = head // (q_desc.shape[1] // k_desc.shape[1])
         if there:
-            start_n = (tiles - 1) * BLOCK_N
-            if tiles > 0:  # before Q, because its place is empty sooner
-                load(k_desc, [batch, kv_head, start_n, 0], ring, full, empty, 2 * first)
-            for w in gl.static_range(CONSUMERS):
-                rows, bar = [batch, head, block + 64 * w, 0], q_full.index(w)
-                mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)
-                mbarrier.expect(bar, q_desc.block_type.nbytes)
-                tma.async_copy_global_to_shared(q_desc, rows, bar, q.index(w))
-            for i in range(first, first + tiles):
-                rows = [batch, kv_head, start_n, 0]
-                load(v_desc, rows, ring, full, empty, 2 * i + 1)
-                start_n -= BLOCK_N
-                if start_n >= 0:
-                    rows = [batch, kv_head, start_n, 0]
-                    load(k_desc, rows, ring, full, empty, 2 * i + 2)
-            first += tiles
+            for i in range(tiles):
+                start_n = (tiles - 1 - i) * BLOCK_N
+                v_rows = [v_batch, v_head, v_start, 0]
+                k_rows = [batch, kv_head, start_n, 0]
+                load_stage(k_desc, k_rows, v_desc, v_rows, rings, full, empty, n)
+                v_batch, v_head, v_start = batch, kv_head, start_n
+                n += 1
+                if i == 0:  # after K, because its place is empty later
+                    for w in gl.static_range(CONSUMERS):
+                        rows, bar = [batch, head, block + 64 * w, 0], q_full.index(w)
+                        mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)
+                        mbarrier.expect(bar, q_desc.block_type.nbytes)
+                        tma.async_copy_global_to_shared(q_desc, rows, bar, q.index(w))
             blocks += 1
+    k_rows, v_rows = [0, 0, k_desc.shape[2], 0], [v_batch, v_head, v_start, 0]
+    load_stage(k_desc, k_rows, v_desc, v_rows, rings, full, empty, n)
 
 
 # --8<-- [end:produce]
 # --8<-- [start:consume]
 @gluon.jit
-def consume(
-    descs, memory, bars, turns, lse_ptr, scale_log2, W: gl.constexpr,
-    CAUSAL: gl.constexpr,
-):  # fmt: skip
+def consume(given, W: gl.constexpr, CAUSAL: gl.constexpr):
     """A consumer, four warps: 64 rows of each block of the program."""
+    descs, memory, bars, turns, lse_ptr, scale_log2 = given
     q_desc, k_desc, _v_desc, o_desc = descs
-    q, o, ring = memory
+    q_places, o, rings = memory
     q_full, q_empty, full, empty, go = bars
-    BLOCK_M: gl.constexpr = 64 * q.shape[0]
-    OWN: gl.constexpr = q.shape[4] <= 128  # the output has memory of its own
+    BLOCK_M: gl.constexpr = 64 * q_places.shape[0]
+    BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
+    BLOCK_D: gl.constexpr = k_desc.block_type.shape[3]
+    # Only then have the registers room for Q.
+    HELD: gl.constexpr = BLOCK_D <= 128 and BLOCK_M == 128
     first, blocks = 0, 0
     for turn in range(turns):
         there, at = place(turn, q_desc, k_desc, BLOCK_M, CAUSAL)
         batch, head, block, tiles = at
         if there:
             mbarrier.wait(q_full.index(W), blocks & 1)
+            q = q_places.index(W).reshape([64, BLOCK_D])
+            # --8<-- [start:give]
+            if HELD:  # in registers, so that the next Q may come at once
+                q = q.load(gl.DotOperandLayout(0, rows_of_warps(BLOCK_N), k_width=2))
+                mbarrier.arrive(q_empty.index(W))
             m_i, l_i, acc = walk(
-                q.index(W), ring, (full, empty, go), scale_log2, block, first, tiles,
+                q, rings, (full, empty, go), scale_log2, block, first, tiles,
                 q_desc.shape[2], k_desc.shape[2], W, CAUSAL,
             )  # fmt: skip
             first += tiles
             blocks += 1
-            # --8<-- [start:give]
-            if OWN:  # the next Q may come while this output goes
+            if not HELD and BLOCK_D <= 128:  # as this output has a place of its own
                 mbarrier.arrive(q_empty.index(W))
             start_m = block + 64 * W
             finish(m_i, l_i, acc, o.index(W), o_desc, lse_ptr, batch, head, start_m)
-            if not OWN:
+            if not HELD and BLOCK_D > 128:
                 mbarrier.arrive(q_empty.index(W))
             # --8<-- [end:give]
 
@@ -105,7 +111,7 @@ def consume(
 # --8<-- [end:consume]
 @gluon.jit
 def attention_kernel(
-    q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2, turns, PLACES: gl.constexpr,
+    q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2, turns, STAGES: gl.constexpr,
     CONSUMERS: gl.constexpr, CAUSAL: gl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:memory]
@@ -116,20 +122,22 @@ def attention_kernel(
     q = gl.allocate_shared_memory(dtype, rows, q_desc.layout)
     # Beside Q where there is room, else in its place.
     o = gl.allocate_shared_memory(dtype, rows, q_desc.layout) if BLOCK_D <= 128 else q
-    places: gl.constexpr = [PLACES, 1, 1, BLOCK_N, BLOCK_D]
-    ring = gl.allocate_shared_memory(dtype, places, k_desc.layout)
+    stages: gl.constexpr = [STAGES, 1, 1, BLOCK_N, BLOCK_D]
+    k_ring = gl.allocate_shared_memory(dtype, stages, k_desc.layout)
+    v_ring = gl.allocate_shared_memory(dtype, stages, v_desc.layout)
     q_full, q_empty = barriers(CONSUMERS, 1), barriers(CONSUMERS, 1)
-    full, empty = barriers(PLACES, 1), barriers(PLACES, CONSUMERS)
+    full, empty = barriers(STAGES, 1), barriers(STAGES, CONSUMERS)
     go = barriers(CONSUMERS, 1)
     mbarrier.arrive(go.index(0))  # the first consumer's turn
     # --8<-- [end:memory]
-    descs, memory = (q_desc, k_desc, v_desc, o_desc), (q, o, ring)
+    descs, memory = (q_desc, k_desc, v_desc, o_desc), (q, o, (k_ring, v_ring))
     bars = (q_full, q_empty, full, empty, go)
+    given = (descs, memory, bars, turns, lse_ptr, scale_log2)
     if CONSUMERS == 2:
         gl.warp_specialize(
             [
-                (consume, (descs, memory, bars, turns, lse_ptr, scale_log2, 0, CAUSAL)),
-                (consume, (descs, memory, bars, turns, lse_ptr, scale_log2, 1, CAUSAL)),
+                (consume, (given, 0, CAUSAL)),
+                (consume, (given, 1, CAUSAL)),
                 (produce, (descs, memory, bars, turns, CAUSAL)),
             ],
             worker_num_warps=[4, 1],
@@ -138,9 +146,9 @@ def attention_kernel(
     else:
         gl.warp_specialize(
             [
-                (consume, (descs, memory, bars, turns, lse_ptr, scale_log2, 0, CAUSAL)),
-                (consume, (descs, memory, bars, turns, lse_ptr, scale_log2, 1, CAUSAL)),
-                (consume, (descs, memory, bars, turns, lse_ptr, scale_log2, 2, CAUSAL)),
+                (consume, (given, 0, CAUSAL)),
+                (consume, (given, 1, CAUSAL)),
+                (consume, (given, 2, CAUSAL)),
                 (produce, (descs, memory, bars, turns, CAUSAL)),
             ],
             worker_num_warps=[4, 4, 1],
@@ -185,7 +193,7 @@ def attention(
         # --8<-- [end:turns]
         with torch.cuda.device_of(q):
             attention_kernel[(programs,)](
-                *descs, lse, scale_log2, turns, PLACES=4, CONSUMERS=consumers,
+                *descs, lse, scale_log2, turns, STAGES=2, CONSUMERS=consumers,
                 CAUSAL=causal, num_warps=4,
             )  # fmt: skip
     return o, lse

@@ -91,7 +91,7 @@ def consume(given, q_tile, q_full, bars, at):
     SCORES: gl.constexpr = rows_of_warps(ring.shape[3])
     SUMS: gl.constexpr = rows_of_warps(BLOCK_D)
     m_i = gl.full([64], float("-inf"), gl.float32, gl.SliceLayout(1, SCORES))
-    l_i = gl.zeros([64], gl.float32, gl.SliceLayout(1, SCORES))
+    l_i = gl.zeros([64, 8], gl.float32, rows_of_warps(8))
     acc = gl.zeros([64, BLOCK_D], gl.float32, SUMS)
     q = q_tile.reshape([64, BLOCK_D])
     mbarrier.wait(q_full, 0)

@@ -76,28 +76,30 @@ FLASH = stamped(groups=1) | {
 """,
     "    # --8<-- [end:loop]\n": "        stamp(here + 5)\n",
 }
-# What the kernels with a producer and two consumers share.
-GIVEN = {
-    """\
-    o_desc, lse_ptr, ring, scale_log2, seq_k = given
-    batch, head, start_m, tiles = at
-""": """\
-    o_desc, lse_ptr, ring, scale_log2, seq_k = given
-    batch, head, start_m, tiles, own = at
-""",
-    "    at = (batch, head, start_m, tiles)\n": """
+
+
+def given(rings: str) -> dict[str, str]:
+    """What kernels with a producer and two consumers share, but for a word."""
+    names = f"    o_desc, lse_ptr, {rings}, scale_log2, seq_k = given\n"
+    return {
+        f"{names}    batch, head, start_m, tiles = at\n": (
+            f"{names}    batch, head, start_m, tiles, own = at\n"
+        ),
+        "    at = (batch, head, start_m, tiles)\n": """
     own = room(stamps, tiles, 3)
     at = (batch, head, start_m, tiles, own)
     loads = (batch, head, start_m, tiles, own + 16 * tiles)
 """,
-    "(batch, head, start_m + 64, tiles)": (
-        "(batch, head, start_m + 64, tiles, own + 8 * tiles)"
-    ),
-    "ring, bars, at)),\n        ],": "ring, bars, loads)),\n        ],",
-}
+        "(batch, head, start_m + 64, tiles)": (
+            "(batch, head, start_m + 64, tiles, own + 8 * tiles)"
+        ),
+        f"{rings}, bars, at)),\n        ],": f"{rings}, bars, loads)),\n        ],",
+    }
+
+
 SPECIALISED = (
     stamped(groups=3)
-    | GIVEN
+    | given("ring")
     | {
         "def load(desc, at, ring, full, empty, n):\n": (
             "def load(desc, at, ring, full, empty, n, here):\n"
@@ -144,12 +146,6 @@ SPECIALISED = (
 """,
     }
 )
-PRODUCER = {
-    "import barriers, produce, take\n": """import barriers, take
-from benchmarks.parts.hopper import timeline
-produce = timeline.specialised().produce
-"""
-}
 # In the machine code of the published loops the second wait and the two arrivals stand
 # before the exponentials, behind most of the maxima. Among stamps the arrivals stay
 # where the source has them, so here the source has them there.
@@ -159,32 +155,49 @@ FIRST = """\
         stamp(here + 5)
         acc, top = warpgroup_mma_wait(0, deps=[acc, top])
 """
+# The file from which the causal kernel imports its producer has the same changes.
+STAGES = {
+    "    mbarrier.wait(empty.index(n % STAGES), (n // STAGES & 1) ^ 1)\n": """
+    stamp(here)
+    mbarrier.wait(empty.index(n % STAGES), (n // STAGES & 1) ^ 1)
+    stamp(here + 1)
+""",
+    "rings, full, empty, n):\n": "rings, full, empty, n, here):\n",
+    "v_desc, v_rows, bar, v_ring.index(n % STAGES))\n": (
+        "v_desc, v_rows, bar, v_ring.index(n % STAGES))\n    stamp(here + 2)\n"
+    ),
+    """\
+    q_desc, k_desc, v_desc = descs
+    batch, head, start_m, tiles = at
+""": """\
+    q_desc, k_desc, v_desc = descs
+    batch, head, start_m, tiles, own = at
+""",
+    # The last stage, whose K is none, has its stamps where the one before has them.
+    "rings, full, empty, i)\n": (
+        "rings, full, empty, i, own + 8 * gl.minimum(i, tiles - 1))\n"
+    ),
+}
 OVERLAPPED = (
     stamped(groups=3)
-    | GIVEN
-    | PRODUCER
+    | given("rings")
+    | STAGES
     | {
-        "        k = take(ring, full, n)\n": """
-        here = own + 4 * n
+        "        k, v = take_stage(rings, full, i)\n": """
+        here = own + 8 * i
         stamp(here)
-        k = take(ring, full, n)
+        k, v = take_stage(rings, full, i)
         stamp(here + 1)
 """,
-        "        acc = warpgroup_mma(p, take(ring, full, n - 1)": """
-        stamp(here + 2)
-        v = take(ring, full, n - 1)
-        stamp(here + 3)
-        acc = warpgroup_mma(p, v""",
+        "        # --8<-- [line:sums]\n": "        stamp(here + 3)\n",
         """\
         p_next, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
         # --8<-- [line:second_wait]
         acc = warpgroup_mma_wait(0, deps=[acc])
-        mbarrier.arrive(empty.index(n % PLACES))
-        mbarrier.arrive(empty.index((n - 1) % PLACES))
+        mbarrier.arrive(empty.index(i % STAGES))
 """: f"""
 {FIRST}
-        mbarrier.arrive(empty.index(n % PLACES))
-        mbarrier.arrive(empty.index((n - 1) % PLACES))
+        mbarrier.arrive(empty.index(i % STAGES))
         stamp(here + 6)
         p_next, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
 """,
@@ -193,83 +206,68 @@ OVERLAPPED = (
 )
 
 
-CAUSAL = (
-    stamped(groups=3)
-    | PRODUCER
-    | {
-        "    bars, descs = (full, empty, go), (q_desc, k_desc, v_desc)\n": """
+CAUSAL = stamped(groups=3) | {
+    "import produce, take_stage\n": """import take_stage
+from benchmarks.parts.hopper import timeline
+produce = timeline.overlapped().produce
+""",
+    "    bars, rings, descs =": """
     own = room(stamps, tiles, 3)
     batch, head, start_m, tiles = at
-    bars, descs = (full, empty, go, own), (q_desc, k_desc, v_desc)
-    two = (full, empty, go, own + 8 * tiles)
     loads = (batch, head, start_m, tiles, own + 16 * tiles)
-""",
-        """\
-                (consume, (given, at, q, q_full, ring, bars, 1, CAUSAL)),
-                (produce, (descs, q, q_full, ring, (full, empty), at)),
-""": """\
-                (consume, (given, at, q, q_full, ring, two, 1, CAUSAL)),
-                (produce, (descs, q, q_full, ring, (full, empty), loads)),
-""",
-        """\
+    bars, rings, descs =""",
+    "rings, bars, w, CAUSAL)) for w in which]": (
+        "rings, (full, empty, go, own + 8 * w * tiles), w, CAUSAL)) for w in which]"
+    ),
+    "rings, (full, empty), at))],": "rings, (full, empty), loads))],",
+    """\
     full, empty, go = bars
-    PLACES: gl.constexpr = ring.shape[0]
-    BLOCK_N: gl.constexpr = ring.shape[3]
-    no_scores""": """\
+    STAGES: gl.constexpr""": """\
     full, empty, go, own = bars
-    PLACES: gl.constexpr = ring.shape[0]
-    BLOCK_N: gl.constexpr = ring.shape[3]
-    no_scores""",
-        """\
+    STAGES: gl.constexpr""",
+    """\
     full, empty, go = bars
-    PLACES: gl.constexpr = ring.shape[0]
-    BLOCK_N: gl.constexpr = ring.shape[3]
-    BLOCK_D""": """\
+    BLOCK_N: gl.constexpr""": """\
     full, empty, go, _own = bars
-    PLACES: gl.constexpr = ring.shape[0]
-    BLOCK_N: gl.constexpr = ring.shape[3]
-    BLOCK_D""",
-        "        k = take(ring, full, 2 * i)\n": """
+    BLOCK_N: gl.constexpr""",
+    "        k, v = take_stage(rings, full, i)\n": """
         here = own + 8 * i
         stamp(here)
-        k = take(ring, full, 2 * i)
+        k, v = take_stage(rings, full, i)
         stamp(here + 1)
 """,
-        "        mbarrier.wait(go.index(W), i & 1)\n": """
+    "        mbarrier.wait(go.index(W), i & 1)\n": """
         mbarrier.wait(go.index(W), i & 1)
         stamp(here + 2)
 """,
-        "        acc = warpgroup_mma(p, take(ring, full, 2 * i - 1)": """
-        v = take(ring, full, 2 * i - 1)
+    "        acc = warpgroup_mma(p, v, acc, is_async=True)\n": """
         stamp(here + 3)
-        acc = warpgroup_mma(p, v""",
-        """\
+        acc = warpgroup_mma(p, v, acc, is_async=True)
+""",
+    """\
         p, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
-        p = gl.convert_layout(p.to(q.dtype), gl.DotOperandLayout(0, SUMS, k_width=2))
+        p = gl.convert_layout(p.to(v.dtype), gl.DotOperandLayout(0, SUMS, k_width=2))
         # p is handed through the wait: so its numbers stay packed between the loops.
         acc, p = warpgroup_mma_wait(0, deps=[acc, p])
-        mbarrier.arrive(empty.index(2 * i % PLACES))
-        mbarrier.arrive(empty.index((2 * i - 1) % PLACES))
+        mbarrier.arrive(empty.index(i % STAGES))
 """: f"""
 {FIRST}
-        mbarrier.arrive(empty.index(2 * i % PLACES))
-        mbarrier.arrive(empty.index((2 * i - 1) % PLACES))
+        mbarrier.arrive(empty.index(i % STAGES))
         stamp(here + 6)
         p, m_i, l_i, alpha = softmax(s, m_i, l_i, scale_log2)
-        p = gl.convert_layout(p.to(q.dtype), gl.DotOperandLayout(0, SUMS, k_width=2))
+        p = gl.convert_layout(p.to(v.dtype), gl.DotOperandLayout(0, SUMS, k_width=2))
 """,
-        "    return m_i, l_i, acc, p\n": """
+    "    return m_i, l_i, acc, p\n": """
         stamp(here + 7)
     return m_i, l_i, acc, p
 """,
-    }
-)
+}
 
 
 @cache
-def specialised() -> ModuleType:
-    """The file from which others import the producer, with stamps."""
-    return load("hopper/gluon_specialised.py", SPECIALISED)
+def overlapped() -> ModuleType:
+    """The file from which the causal kernel imports its producer, with stamps."""
+    return load("hopper/gluon_overlapped.py", OVERLAPPED)
 
 
 # What a warp group does, from which stamp of a turn to which; and of what tile, counted
@@ -279,24 +277,24 @@ IN_TURN = (
     ("sums", 4, 5, 0),
 )  # fmt: skip
 SOFTMAX = ("softmax", 4, 5, 0), ("softmax", 6, 7, 0)
-AHEAD = (
-    ("wait", 0, 1, 0), ("scores", 1, 4, 0), ("wait", 2, 3, -1), ("sums", 3, 6, -1),
-    *SOFTMAX,
-)  # fmt: skip
+AHEAD = ("wait", 0, 1, 0), ("scores", 1, 4, 0), ("sums", 3, 6, -1), *SOFTMAX
 BY_TURNS = (
     ("wait", 0, 1, 0), ("turn", 1, 2, 0), ("scores", 2, 4, 0), ("sums", 3, 6, -1),
     *SOFTMAX,
 )  # fmt: skip
-LOADS = ("wait", 0, 1, 0), ("load", 1, 2, 0), ("wait", 3, 4, 0), ("load", 4, 5, 0)
+STAGE = ("wait", 0, 1, 0), ("load", 1, 2, 0)  # in one stage K and V
+LOADS = *STAGE, ("wait", 3, 4, 0), ("load", 4, 5, 0)
 GROUPS = {
     "gluon_flash + clock": {"program": IN_TURN},
     **{
-        f"gluon_{rung} + clock": {"consumer 0": w, "consumer 1": w, "producer": LOADS}
-        for rung, w in (
-            ("specialised", IN_TURN), ("overlapped", AHEAD), ("causal", BY_TURNS)
+        f"gluon_{rung} + clock": {"consumer 0": w, "consumer 1": w, "producer": loads}
+        for rung, w, loads in (
+            ("specialised", IN_TURN, LOADS),
+            ("overlapped", AHEAD, STAGE),
+            ("causal", BY_TURNS, STAGE),
         )
     },
-}  # fmt: skip
+}
 KERNELS = {
     "gluon_flash + clock": Kernel("hopper/gluon_flash.py", FLASH),
     "gluon_specialised + clock": Kernel("hopper/gluon_specialised.py", SPECIALISED),

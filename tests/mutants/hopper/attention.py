@@ -10,10 +10,11 @@ LAUNCH = [
         "launched on whatever device is current",
     ),
 ]
+HEADS_OF_KEYS = Mutant(
+    "head // (q_desc.shape[1] // k_desc.shape[1])", "0", "one head of keys for all"
+)
 PRODUCER = [
-    Mutant(
-        "head // (q_desc.shape[1] // k_desc.shape[1])", "0", "one head of keys for all"
-    ),
+    HEADS_OF_KEYS,
     Mutant("load(v_desc, rows", "load(k_desc, rows", "K in the place of V"),
     Mutant(
         "full, empty, 2 * i + 1)", "full, empty, 2 * i)", "V where K is", may_hang=True

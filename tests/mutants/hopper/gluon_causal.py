@@ -6,10 +6,12 @@ from tests.mutants.hopper.late import too_early
 
 MUTANTS = [
     *LAUNCH,
+    Mutant("gl.full([64], seq_k,", "gl.full([64], seq_k + 1,", "a key too many"),
+    Mutant("8 * a[None, :]", "a[None, :]", "columns counted in eights"),
     Mutant(
-        "first + tiles, 1, seq_k",
-        "first + tiles, 1, seq_k + 1",
-        "a key too many",
+        "(ends - b[None, :])[:, None, :]",
+        "ends[:, None, :]",
+        "eight keys are seen or none",
     ),
     Mutant("offs_m + 1 + seq_k - seq_q", "offs_m + 1", "aligned top left"),
     Mutant("band = gl.maximum(tiles - whole // BLOCK_N, 1)", "band = 1", "no band"),
@@ -23,16 +25,20 @@ MUTANTS = [
         "one consumer's rows for all",
     ),
     Mutant(
-        "    if tiles > 0:", "    if True:", "tiles that nobody loads", may_hang=True
+        ", 1)  # at least one",
+        ", 0)  # at least one",
+        "no tile for a block that sees nothing",
+        may_hang=True,
     ),
     Mutant("block + 64 * W + gl.arange", "block + gl.arange", "one consumer's mask"),
     Mutant("(end - 1 - i) * BLOCK_N", "(end - i) * BLOCK_N", "the mask a tile too far"),
     Mutant(
-        "take(ring, full, 2 * i - 1), acc",
-        "ring.index((2 * i - 1) % PLACES).reshape([BLOCK_N, ring.shape[4]]), acc",
-        "V is not waited for",
+        "take_stage(rings, full, end)",
+        "take_stage(rings, full, end - 1)",
+        "the last sum with another V",
+        may_hang=True,
     ),
-    too_early("gluon_causal.py", "2 * i - 1"),
+    too_early("gluon_causal.py"),
     RESCALED,
     Mutant(
         "[line:next]\n        mbarrier.arrive(go.index((W + 1) % go.shape[0]))",

@@ -5,17 +5,22 @@ from tests.mutants.hopper.attention import LAUNCH, NOT_CAUSAL, RESCALED
 
 MUTANTS = [
     # Which tile, and what a mask leaves.
-    Mutant("offs_n[None, :] < ends", "offs_n[None, :] <= ends", "a key too many"),
+    Mutant("offs_n[None, :] < end", "offs_n[None, :] <= end", "a key too many"),
     Mutant("if i == 0:", "if i == 1:", "the tail is not masked"),
     Mutant("start_n = (tiles - 1 - i) * BLOCK_N", "start_n = i * BLOCK_N", "forwards"),
     Mutant(
-        "head // (heads // k_desc.shape[1])",
+        "head // (q_desc.shape[1] // k_desc.shape[1])",
         "head % k_desc.shape[1]",
         "heads of others",
     ),
     # The softmax.
     Mutant('m_new == float("-inf")', 'm_new == float("inf")', "NaN where all is -inf"),
-    Mutant("l_i * alpha + gl.sum", "l_i + gl.sum", "an old denominator not rescaled"),
+    Mutant(
+        "l_i *= gl.convert_layout(alpha, gl.SliceLayout(1, l_i.type.layout))[:, None]",
+        "l_i *= 1.0",
+        "an old denominator not rescaled",
+    ),
+    Mutant("gl.sum(l_i, axis=1)", "gl.max(l_i, axis=1)", "a part of the denominator"),
     RESCALED,
     # Waiting.
     Mutant("        mbarrier.wait(v_full, i & 1)\n", "", "V is not waited for"),

@@ -1,11 +1,18 @@
 """Bugs that the tests of snippets/hopper/gluon_persistent.py must catch."""
 
 from tests.mutants import Mutant
-from tests.mutants.hopper.attention import LAUNCH, PRODUCER
+from tests.mutants.hopper.attention import HEADS_OF_KEYS, LAUNCH
+from tests.mutants.hopper.late import SLEEP, late
+
+GIVE = "                mbarrier.arrive(q_empty.index(W))\n"
+HOLD = (
+    "                q = q.load("
+    "gl.DotOperandLayout(0, rows_of_warps(BLOCK_N), k_width=2))\n"
+)
 
 MUTANTS = [
     *LAUNCH,
-    *PRODUCER,
+    HEADS_OF_KEYS,
     # Whose blocks.
     Mutant("blocks - 1 - at, at)", "at, at)", "the first half of the blocks, twice"),
     Mutant(
@@ -33,8 +40,8 @@ MUTANTS = [
     ),
     # What goes on from block to block.
     Mutant(
-        "            first += tiles\n            blocks += 1\n\n",
-        "            first += tiles\n\n",
+        "            blocks += 1\n    k_rows",
+        "    k_rows",
         "the first Q's phase for all",
         may_hang=True,
     ),
@@ -42,7 +49,7 @@ MUTANTS = [
         "(blocks & 1) ^ 1)", "blocks & 1)", "Q is waited for before it", may_hang=True
     ),
     Mutant(
-        "                mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)\n",
+        f"{8 * ' '}                mbarrier.wait(q_empty.index(w), (blocks & 1) ^ 1)\n",
         "",
         "Q replaced while it is multiplied",
     ),
@@ -52,32 +59,47 @@ MUTANTS = [
         "Q is not waited for",
     ),
     Mutant(
-        "            first += tiles\n            blocks += 1\n            # --8<--",
-        "            blocks += 1\n            # --8<--",
-        "each block walks the first places",
+        "            first += tiles\n",
+        "",
+        "each block walks the first stages",
+        may_hang=True,
+    ),
+    late(
+        "gluon_persistent.py",
+        "Q's place given away before Q is in registers",
+        HOLD,
+        GIVE,
+        (GIVE, ""),
+        (HOLD, f"{GIVE}                {SLEEP}{HOLD}"),
+    ),
+    Mutant(
+        "if not HELD and BLOCK_D <= 128:",
+        "if not HELD:",
+        "Q's place given away with the output in it",
         may_hang=True,
     ),
     Mutant(
-        "q.shape[4] <= 128  # the",
-        "True  # the",
-        "Q's place given away with the output in it",
-    ),
-    Mutant(
-        "            if not OWN:\n",
-        "            if False:\n",
+        "if not HELD and BLOCK_D > 128:",
+        "if False:",
         "Q's place is never given back",
         may_hang=True,
     ),
+    # The stages, from block to block.
+    Mutant("start_n = (tiles - 1 - i) * BLOCK_N", "start_n = i * BLOCK_N", "forwards"),
     Mutant(
-        "            if not OWN:\n",
-        "            if not OWN and tiles > 0:\n",
-        "Q's place is not given back by a block that sees nothing",
+        "v_batch, v_head, v_start = batch, kv_head, start_n",
+        "v_batch, v_head, v_start = batch, 0, start_n",
+        "V of the first head",
+    ),
+    Mutant(
+        "                n += 1\n",
+        "                n += i\n",
+        "a stage loaded twice",
         may_hang=True,
     ),
     Mutant(
-        "start_n -= BLOCK_N",
-        "start_n -= 2 * BLOCK_N",
-        "every other tile",
-        may_hang=True,
+        "[v_batch, v_head, v_start, 0]\n    load_stage",
+        "[v_batch, v_head, v_start + BLOCK_N, 0]\n    load_stage",
+        "the last V of a program is another",
     ),
 ]

@@ -37,19 +37,15 @@ def late(
     return Mutant(old, new, why, may_hang=may_hang)
 
 
-def too_early(name: str, n: str) -> Mutant:
-    """Of a consumer: V of place n may be overwritten while it is multiplied."""
-    arrive = f"        mbarrier.arrive(empty.index(({n}) % PLACES))\n"
-    product = f"        acc = warpgroup_mma(p, take(ring, full, {n}), acc"
+def too_early(name: str) -> Mutant:
+    """Of a consumer: a stage may be overwritten while it is multiplied."""
+    take = "        k, v = take_stage(rings, full, i)\n"
+    arrive = "        mbarrier.arrive(empty.index(i % STAGES))\n"
     return late(
         name,
-        "V is let go before it was multiplied",
-        product,
+        "a stage is let go before it was multiplied",
+        take,
         arrive,
         (arrive, ""),
-        (
-            product,
-            f"        v = take(ring, full, {n})\n{arrive}        {SLEEP}"
-            "        acc = warpgroup_mma(p, v, acc",
-        ),
+        (take, f"{take}{arrive}        {SLEEP}"),
     )
