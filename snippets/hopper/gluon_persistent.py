@@ -4,7 +4,11 @@ import torch
 import triton
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.nvidia.hopper import mbarrier, tma
+from triton.experimental.gluon.language.nvidia.hopper import (
+    fence_async_shared,
+    mbarrier,
+    tma,
+)
 
 from snippets.hopper.gluon_causal import walk
 from snippets.hopper.gluon_flash import finish, prepare, rows_of_warps
@@ -80,8 +84,7 @@ def consume(given, W: gl.constexpr, CAUSAL: gl.constexpr):
     BLOCK_M: gl.constexpr = 64 * q_places.shape[0]
     BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
     BLOCK_D: gl.constexpr = k_desc.block_type.shape[3]
-    # Only then have the registers room for Q.
-    HELD: gl.constexpr = BLOCK_D <= 128 and BLOCK_M == 128
+    HELD: gl.constexpr = BLOCK_D <= 128 and BLOCK_M == 128  # Q fits into registers
     first, blocks = 0, 0
     for turn in range(turns):
         there, at = place(turn, q_desc, k_desc, BLOCK_M, CAUSAL)
@@ -90,8 +93,9 @@ def consume(given, W: gl.constexpr, CAUSAL: gl.constexpr):
             mbarrier.wait(q_full.index(W), blocks & 1)
             q = q_places.index(W).reshape([64, BLOCK_D])
             # --8<-- [start:give]
-            if HELD:  # in registers, so that the next Q may come at once
+            if HELD:  # so that the next Q may come at once
                 q = q.load(gl.DotOperandLayout(0, rows_of_warps(BLOCK_N), k_width=2))
+                fence_async_shared()  # TMA may write when this is read, and no sooner
                 mbarrier.arrive(q_empty.index(W))
             m_i, l_i, acc = walk(
                 q, rings, (full, empty, go), scale_log2, block, first, tiles,
