@@ -8,7 +8,8 @@ GIVE = "                mbarrier.arrive(q_empty.index(W))\n"
 HOLD = (
     "                q = q.load("
     "gl.DotOperandLayout(0, rows_of_warps(BLOCK_N), k_width=2))\n"
-    "                fence_async_shared()  # TMA may write when this is read, and no sooner\n"
+    "                fence_async_shared()  # TMA may write when this is read, "
+    "and no sooner\n"
 )
 
 MUTANTS = [
