@@ -38,8 +38,8 @@ MUTANTS = [
     Mutant("pair // (heads // kv_heads)", "pair % kv_heads", "keys of another head"),
     Mutant("kv_pair % kv_heads, 0, 0]", "0, 0, 0]", "one head of values for all"),
     Mutant(
-        "gl.full_like(l_i, 1.0), o * v_scale",
-        "gl.full_like(l_i, 1.0), o",
+        "gl.full_like(l_i, 1.0)[:, None], o * v_scale",
+        "gl.full_like(l_i, 1.0)[:, None], o",
         "the factor of V left out",
     ),
     Mutant("gl.where(scale < 1.2e-38, 1.2e-38, scale)", "scale", "0 * -inf"),
