@@ -59,6 +59,7 @@ MUTANTS = [
         "            mbarrier.wait(q_full.index(W), blocks & 1)\n",
         "",
         "Q is not waited for",
+        may_hang=True,
     ),
     Mutant(
         "            first += tiles\n",
