@@ -136,7 +136,11 @@ FAULTS = [
     (f"{SHOWN}{SHOWN.replace(':a]', ':b]')}", 6, "kernel is bound a second time"),
     (f"{SHOWN}from other import *\n", 5, "import * binds names that nobody sees"),
     (f"{SHOWN}X = (kernel := None)\n", 5, "code outside all sections"),
-    (f"{SHOWN}X = kernel.fn = 1\n", 5, "code outside all sections"),
+    *(
+        (f"{SHOWN}X = {value}\n", 5, "code outside all sections")
+        for value in ("kernel.fn = 1", "exec('kernel = 1')", "lambda x: 2 * x",
+                      "globals().update(kernel=1)", "[setattr(a, 'b', 1) for a in b]")
+    ),  # fmt: skip
     (f"{SHOWN}{REBOUND}", 6, "kernel is bound a second"),
     (f"@other\n{SHOWN}", 3, "code outside all sections"),
     # Half of a statement.
@@ -206,7 +210,7 @@ def test_wrong_on_purpose_is_in_the_name_of_the_file_and_in_its_words():
 
 def test_outside_sections_stand_a_docstring_imports_and_constants():
     text = '"""A file."""\n\nimport math\nfrom os import path as where\n\n'
-    assert list(parse(f"{text}A: int = 1\nB = C_2 = max(A, 2)\n{SHOWN}").sections)
+    assert list(parse(f"{text}A: int = 1\nB = C_2 = math.log(A)\n{SHOWN}").sections)
 
 
 def test_a_script_may_be_shown_in_parts():
