@@ -19,6 +19,8 @@ BENCHMARK = "records/test-gpu/part.json"
 TEST = '''\
 """Tests of the mirrored snippet."""
 
+from snippets.part import one, two
+
 
 def test_kernel():
     assert True

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from verified_docs import layout
 from verified_docs.check.site import Finding, Site, Weight, read
 from verified_docs.code.snippets import Snippet
-from verified_docs.evidence import machine
+from verified_docs.evidence import machine, manifest
 from verified_docs.evidence.records import Facts
 
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
@@ -54,13 +54,14 @@ def on_pages(snippet: Snippet, pages: set[str]) -> Iterator[Finding]:
 
 
 def tested(site: Site, name: str) -> Iterator[Finding]:
-    """Every snippet has a mirrored test module, with a test in it."""
-    test = layout.test_file(name)
+    """Every snippet has a mirrored test module, with a test in it, that loads it."""
+    test, file = layout.test_file(name), layout.snippet_file(name)
     if not (site.root / test).is_file():
-        reason = f"there is no mirrored test module {test}"
-        yield Finding(layout.snippet_file(name), 1, reason)
+        yield Finding(file, 1, f"there is no mirrored test module {test}")
     elif not TEST.search(read(site.root / test)):
         yield Finding(test, 1, "the module has no test")
+    elif file not in manifest.reached(site.root, [test]):
+        yield Finding(test, 1, f"none of its imports leads to {file}")
 
 
 def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
@@ -87,6 +88,8 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
 def misnamed(site: Site, facts: Facts, files: Iterable[str]) -> str:
     """What is said of a record of files, as they are now, that its commit has not."""
     commit = facts.get("commit", "unknown")
+    if machine.lost(site.root, commit):
+        return f"names {commit}, which is no commit here"
     differ = machine.differing(site.root, commit, files)
     return f"names {commit}, which differs in {', '.join(differ)}" if differ else ""
 

@@ -149,8 +149,7 @@ def changed(root: Path, manifest: Manifest) -> list[str]:
 
 def versions(facts: Facts) -> str:
     """What an entry is kept under: a run with the same versions takes its place."""
-    named = (f"{key} {facts[key]}" for key in ("torch", "triton") if key in facts)
-    return ", ".join(named)
+    return ", ".join(f"{key} {facts[key]}" for key in ("torch", "triton"))
 
 
 def load(path: Path) -> Verification:
@@ -163,6 +162,7 @@ def load(path: Path) -> Verification:
     data = _read(path, RUNS)
     runs = data["runs"]
     for run, facts in runs.items():
+        _demand(facts, RUN, path, f"/runs/{run}")
         _check_facts(facts, path, f"/runs/{run}")
     snippets: dict[str, dict[str, Entry]] = {}
     for name, entries in sorted(data["snippets"].items()):
@@ -170,6 +170,8 @@ def load(path: Path) -> Verification:
         for key, value in entries.items():
             where = f"/snippets/{name}/{key}"
             _refuse(value["run"] not in runs, path, f"{where}/run is not in the file")
+            others = versions(runs[value["run"]]) != key
+            _refuse(others, path, f"{where} is of a run with other versions")
             snippets[name][key] = _entry(name, value, path, where)
     return Verification(path, runs, snippets)
 
@@ -268,6 +270,7 @@ def load_benchmarks(root: Path) -> dict[str, dict[str, Benchmark]]:
 
 RUNS = {"runs": dict[str, dict[str, object]], "snippets": dict[str, dict[str, Entry]]}
 TIMES = {"environment": dict[str, object], "manifest": Manifest}
+RUN = dict.fromkeys(("torch", "triton", "commit"), str)
 
 
 def _read(path: Path, shape: dict[str, Any]) -> dict[str, Any]:
