@@ -101,6 +101,13 @@ def test_other_scripts_and_separators_survive():
 
 LINE = "# --8<-- [line:z]\n"
 SHOWN = section("def kernel():\n    return 1")
+ACTING = (
+    "kernel.fn = 1",
+    "lambda x: 2 * x",
+    "exec('kernel = 1')",
+    "globals().update(kernel=1)",
+    "[setattr(kernel, 'fn', x) for x in range(1)]",
+)
 REBOUND = section("if X:\n    kernel = 1").replace(":a]", ":b]")
 FAULTS = [
     ("X = 1\n# --8<-- [start:a]\nY = 1\n", 2, "section 'a' has no [end:a] after"),
@@ -136,11 +143,7 @@ FAULTS = [
     (f"{SHOWN}{SHOWN.replace(':a]', ':b]')}", 6, "kernel is bound a second time"),
     (f"{SHOWN}from other import *\n", 5, "import * binds names that nobody sees"),
     (f"{SHOWN}X = (kernel := None)\n", 5, "code outside all sections"),
-    *(
-        (f"{SHOWN}X = {value}\n", 5, "code outside all sections")
-        for value in ("kernel.fn = 1", "exec('kernel = 1')", "lambda x: 2 * x",
-                      "globals().update(kernel=1)", "[setattr(a, 'b', 1) for a in b]")
-    ),  # fmt: skip
+    *((f"{SHOWN}X = {it}\n", 5, "code outside all sections") for it in ACTING),
     (f"{SHOWN}{REBOUND}", 6, "kernel is bound a second"),
     (f"@other\n{SHOWN}", 3, "code outside all sections"),
     # Half of a statement.
