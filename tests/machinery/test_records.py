@@ -78,7 +78,6 @@ WHOLE = [
     (lambda d: d["runs"]["a run"].update(gpu=L4), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("gpu"), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("triton"), "/runs/a run/triton is missing"),
-    (lambda d: d["runs"]["a run"].update(torch="2"), "of a run with other versions"),
     (lambda d: d.update(snippets={"a.py": 1}), "/snippets/a.py is a int"),
 ]
 WHOLE += [(lambda d, c=c: c(d["snippets"][NAME][KEY]), why) for c, why in ENTRIES]
