@@ -60,6 +60,7 @@ ENTRIES = [
     (lambda e: e.update(failed=["a"]), "passed, though cases failed or none ran"),
     (lambda e: e.update(failed=[1]), "failed/0 is a int; it must be str"),
     (lambda e: e["errors"]["float32"].pop("bound"), "float32/bound is missing"),
+    (lambda e: e["errors"].clear(), "has no error, and no reason why there is none"),
     (lambda e: e["manifest"].pop(SNIPPET), f"manifest lacks {SNIPPET}"),
     (lambda e: e["manifest"].pop(TEST), f"manifest lacks {TEST}"),
     (lambda e: e["manifest"].update(x="12"), "manifest/x is no SHA-256: '12'"),
@@ -131,12 +132,17 @@ def test_whoever_merges_at_the_same_time_loses_nothing(repository, path):
     assert len(records.load(path).snippets) == 13
 
 
-def test_what_is_new_above_a_test_makes_its_entry_stale(repository, entry):
+def test_what_the_tests_would_load_and_the_run_did_not_makes_stale(repository):
+    helper = "tests/snippets/softmax/helper.py"
+    repository.write({helper: "", TEST: "from . import helper"})
+    entry = repository.entry(NAME)
     for file in ("conftest.py", "tests/__init__.py", "tests/snippets/conftest.py"):
         assert entry.changed(repository.root, NAME) == []
         repository.write({file: ""})
         assert entry.changed(repository.root, NAME) == [file]
         (repository.root / file).unlink()
+    del entry.manifest[helper]
+    assert entry.changed(repository.root, NAME) == [helper]
 
 
 @pytest.mark.parametrize("value", ["0", "1", "True", "on"])

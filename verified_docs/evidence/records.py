@@ -78,10 +78,9 @@ class Entry:
     manifest: Manifest
 
     def changed(self, root: Path, snippet: str) -> list[str]:
-        """The files that are not what the run loaded, and those new around it."""
-        around = layout.around(layout.test_file(snippet))
-        new = [p for p in around if p not in self.manifest and (root / p).exists()]
-        return changed(root, self.manifest) + new
+        """The files that are not what the run loaded, and what else it would load."""
+        now = manifest.imported(root, snippet)
+        return changed(root, self.manifest) + sorted(now - self.manifest.keys())
 
     def judge(self, changed: list[str]) -> State:
         """What the entry says, if these files are not what they were."""
@@ -339,6 +338,8 @@ def _entry(name: str, data: dict[str, Any], path: Path, where: str) -> Entry:
     _refuse(state not in ("passed", "failed"), path, f"{where}/state is {state!r}")
     reason = f"{where} passed, though cases failed or none ran"
     _refuse(state == "passed" and not passed, path, reason)
+    silent = state == "passed" and not (data["errors"] or data["no_accuracy"])
+    _refuse(silent, path, f"{where} has no error, and no reason why there is none")
     _check_manifest(data["manifest"], path, where)
     for file in (layout.snippet_file(name), layout.test_file(name)):
         lacks = file not in data["manifest"]
