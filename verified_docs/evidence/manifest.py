@@ -1,8 +1,8 @@
 """What a test module loads: all that must stay as it was for its record to hold.
 
-It is what the imports of the module lead to, and of each conftest.py above it, and the
-settings of pytest. On the GPU each module has a process of its own, and every file below
-tests/ and snippets/ that this process has loaded counts as well.
+It is what the imports of the module and of each conftest.py above it lead to, and the
+settings of pytest. On the GPU each module has a process of its own: every file below
+tests/ and snippets/ that this process has loaded is in it, too.
 """
 
 import ast
