@@ -91,6 +91,16 @@ def test_a_record_names_a_commit_that_has_its_files(site, monkeypatch):
     assert "its record of Test GPU names c0ffee, which is no commit" in site.found()[1]
 
 
+def test_a_record_has_a_hash_of_all_that_the_tests_import(site):
+    helper = f"{TESTS}/helper.py"
+    site.edit(f"{TESTS}/test_two.py", "import two", "import two\nfrom . import helper")
+    site.record()
+    assert site.found() == []
+    site.write({helper: ""})
+    said = f"its record of Test GPU has no hash of {helper} [RECORD]"
+    assert site.found() == [f"{TWO}:1: {said}"]
+
+
 @pytest.mark.parametrize(("edit", "reason"), BROKEN)
 def test_sources_that_make_no_site(site, caplog, edit, reason):
     site.record("Other GPU")

@@ -73,7 +73,10 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
         if not run.fresh:
             why = ", ".join(run.changed or run.entry.failed)
             yield Finding(path, 1, f"{run.state} on {run.gpu}: {why}", weight)
-        elif reason := misnamed(site, run.facts, run.entry.manifest):
+            continue
+        lacks = manifest.imported(site.root, snippet.name) - run.entry.manifest.keys()
+        reason = f"has no hash of {', '.join(sorted(lacks))}" if lacks else ""
+        if reason := reason or misnamed(site, run.facts, run.entry.manifest):
             yield Finding(path, 1, f"its record of {run.gpu} {reason}", Weight.RECORD)
     for gpu in status.untried:
         yield Finding(path, 1, f"not run on {gpu}", Weight.WARNING)

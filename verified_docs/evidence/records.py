@@ -78,9 +78,10 @@ class Entry:
     manifest: Manifest
 
     def changed(self, root: Path, snippet: str) -> list[str]:
-        """The files that are not what the run loaded, and what else it would load."""
-        now = manifest.imported(root, snippet)
-        return changed(root, self.manifest) + sorted(now - self.manifest.keys())
+        """The files that are not what the run loaded, and those new around it."""
+        around = layout.around(layout.test_file(snippet))
+        new = [p for p in around if p not in self.manifest and (root / p).exists()]
+        return changed(root, self.manifest) + new
 
     def judge(self, changed: list[str]) -> State:
         """What the entry says, if these files are not what they were."""
