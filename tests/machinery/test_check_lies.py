@@ -259,6 +259,7 @@ FRONT = [
 BANNER = """{% extends "base.html" %}
 {% block announce %}Now at <b>610</b> TFLOP/s{% endblock %}
 """
+LOST = '{% extends "main.html" %}{% block content %}<pre>x = 1</pre>{% endblock %}'
 
 
 def test_a_lie_around_the_article(site):
@@ -269,9 +270,10 @@ def test_a_lie_around_the_article(site):
     site.edit("mkdocs.yml", "- Home", "- At 610 TFLOP/s")
     site.edit("mkdocs.yml", "- Page", '- "<pre>x = 1</pre>"')
     site.edit("mkdocs.yml", "  font: false", "  font: false\n  custom_dir: theirs")
-    site.write({"theirs/main.html": BANNER})
+    site.write({"theirs/main.html": BANNER, "theirs/404.html": LOST})
     found = site.found()
-    assert any(f.startswith(f"site/404.html:1: {TYPED} '610 TF") for f in found)
+    for said in (f"{TYPED} '610 TFLOP/s'", f"<pre> {ELEMENT}"):
+        assert any(f.startswith(f"site/404.html:1: {said}") for f in found)
     for number, (rule, _) in enumerate(FRONT):
         lie = re.compile(rf"docs/part/{number}\.md:[12]: {rule}")
         assert any(map(lie.match, found)), rule
