@@ -11,7 +11,7 @@ import pytest
 
 from tests.machinery.small_site import BENCHMARK, PAGE, SmallSite
 from verified_docs import check
-from verified_docs.check import files, prose
+from verified_docs.check import files
 
 # Rules, by words of their reasons.
 ELEMENT = "is nothing that a page may hold"
@@ -176,32 +176,6 @@ def test_a_lie_in_a_page(lying, number):
 def test_no_other_page_is_blamed(lying):
     lies = {f"docs/part/{number}.md" for number in range(len(PAGES))}
     assert {text.partition(":")[0] for text in lying} == lies
-
-
-# Parts of a diagram: (rule, XML).
-HELD = "nothing that a diagram may hold"
-DRAWN = [
-    (HELD, "<style>text { font-family: monospace }</style>"),
-    (HELD, "<script>x()</script>"),
-    (HELD, "<foreignObject><pre>x = 1</pre></foreignObject>"),
-    (HELD, '<image href="x.png"/>'),
-    (HELD, '<use href="https://h.example/x.svg#a"/>'),
-    (HELD, '<circle onload="x()"/>'),
-    (HELD, '<text style="font-family: monospace">x = 1</text>'),
-    (HELD, '<text font-size="12">x</text>'),
-    (HELD, '<text class="highlight">x = 1</text>'),
-    (TYPED, "<desc>It runs at 610 TFLOP/s.</desc>"),
-    (TYPED, "<text>600 GB/second</text>"),
-    (UNSEEN, "<text>a\u202eb</text>"),
-]
-
-
-@pytest.mark.parametrize(("rule", "part"), DRAWN)
-def test_a_lie_in_a_diagram(rule, part):
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg">{part}</svg>'
-    found = list(prose.drawing("a.svg", svg))
-    assert found
-    assert all(rule in f.reason for f in found[:1])
 
 
 BUILT = "site/part/page/index.html"

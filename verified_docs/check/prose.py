@@ -2,12 +2,11 @@
 
 import re
 import unicodedata
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
 from selectolax.lexbor import LexborNode
 
-from verified_docs.check.site import Finding, Page, Site, Source, short
+from verified_docs.check.site import Finding, Page, Site, short
 
 GAP = "\N{OBJECT REPLACEMENT CHARACTER}"
 INLINE = re.compile(r"a|abbr|b|code|data|del|em|i|ins|kbd|span|strong|sub|sup|u|var")
@@ -58,25 +57,13 @@ MEASUREMENT = re.compile(
 
 # What may be a figure with what stands beside it.
 FIGURE = re.compile(rf"\s*{NUMBER}\s*(?:{TIMES}|%)?\s*|{MEASUREMENT.pattern}")
+DRAWN = ", ".join(f"div.scroll > svg {tag}" for tag in ("title", "desc", "text"))
 HOLDING = ("stated", "tex", "console")  # A source is named, or another rule looks.
 UNSEEN = "characters that nobody sees"
-# What a diagram is made of. It brings neither a font nor a script nor a document.
-SHAPES = re.compile(
-    "svg|title|desc|defs|pattern|g|rect|circle|line|path|polygon|text|tspan"
-)
-SHAPED = re.compile(
-    r"(?:class|c[xy]|d|dy|fill|(?:fill|stroke)-opacity|font-(?:style|weight)|height"
-    r"|id|patternUnits|points|rx?|stroke-(?:dasharray|width)|text-anchor|transform"
-    r"|viewBox|width|[xy][12]?)=.*"
-    r"|font-size=(?:1[3-9]|[2-9]\d)",  # In units of a viewBox made for a phone.
-    re.DOTALL,
-)
-INK = re.compile("accent|ink|line|soft|stroke|t-[a-z]+|warn")
-WORDS = ("title", "desc", "text")
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """Faults in the texts of all pages and diagrams."""
+    """Faults in the texts of all pages, and of the diagrams on them."""
     for page in site.pages:
         # Of 404.html all that the theme puts around whatever article.
         block = page.article if page.source else page.root.body
@@ -88,6 +75,8 @@ def check(site: Site) -> Iterator[Finding]:
             for text in (*titles, *named, *texts(site, block)):
                 yield from faults(page, text)
             made = block.css("[data-made]")
+            for label in block.css(DRAWN):
+                yield from faults(page, label.text())
             for kind, text in filter(None, map(site.stamp, made)):
                 match = MEASUREMENT.search(text) if kind not in HOLDING else None
                 if match:  # In a title or a heading that a fence is told.
@@ -95,8 +84,6 @@ def check(site: Site) -> Iterator[Finding]:
             for node in block.css("annotation"):
                 for match in MEASUREMENT.finditer(spoken(node.text())):
                     yield page.fault(typed(match[0]), node.text())
-    for path in sorted(site.docs.rglob("*.svg")):
-        yield from drawing(site.relative(path), path.read_text(encoding="utf-8"))
 
 
 def faults(page: Page, text: str) -> Iterator[Finding]:
@@ -170,32 +157,3 @@ def words(site: Site, node: LexborNode, inner: list[LexborNode]) -> Iterator[str
         elif child.tag not in ("script", "style"):
             inner.append(child)
             yield GAP
-
-
-def drawing(path: str, text: str) -> Iterator[Finding]:
-    """Measurements, formulas and typewriter text in a diagram."""
-    source = Source(path, text)
-    try:
-        elements = list(ET.fromstring(text).iter())
-    except ET.ParseError as error:
-        yield Finding(path, error.position[0], f"not XML: {error}")
-        return
-    for element in elements:
-        tag = element.tag.removeprefix("{http://www.w3.org/2000/svg}")
-        attributes = [f"{name}={value}" for name, value in element.items()]
-        if not (
-            SHAPES.fullmatch(tag)
-            and all(map(SHAPED.fullmatch, attributes))
-            and all(map(INK.fullmatch, element.get("class", "").split()))
-        ):
-            told = short(" ".join([tag, *attributes]))
-            reason = f"nothing that a diagram may hold: {told}"
-            yield Finding(path, source.line_of(f"<{tag}"), reason)
-        words = "".join(element.itertext()) if tag in WORDS else ""
-        if match := MEASUREMENT.search(words):
-            yield Finding(path, source.line_of(words), typed(match[0]))
-        if match := UNRENDERED.search(words):
-            reason = f"left unrendered: {short(match[0])}"
-            yield Finding(path, source.line_of(words), reason)
-        if any(map(invisible, words)):
-            yield Finding(path, source.line_of(words), UNSEEN)
