@@ -97,9 +97,8 @@ def tested_by(root: Path) -> dict[str, str]:
 
 def around(test: str) -> list[str]:
     """What pytest reads for a test module by its place alone, there or not."""
-    folders = PurePosixPath(test).parents
-    conftests = [f"{folder}/conftest.py".removeprefix("./") for folder in folders]
-    return [SETTINGS, *conftests]
+    folders, names = PurePosixPath(test).parents, ("__init__.py", "conftest.py")
+    return [SETTINGS, *((each / name).as_posix() for each in folders for name in names)]
 
 
 def verification_files(root: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from markdown import Markdown
 from mkdocs.config import load_config
 
 from verified_docs import layout
-from verified_docs.evidence import records
+from verified_docs.evidence import manifest, records
 from verified_docs.evidence.records import Entry, Error
 from verified_docs.evidence.status import Evidence, Status
 
@@ -147,7 +147,10 @@ class Repository:
 
     def entry(self, name: str, **changes: Any) -> Entry:
         """A fresh entry, but for the changes."""
-        snippet, test = layout.snippet_file(name), layout.test_file(name)
+        own = layout.snippet_file(name), layout.test_file(name)
+        told = zip(own, ("sha256", "test_sha256"), strict=True)
+        other = {file: changes.pop(key) for file, key in told if key in changes}
+        loaded = records.hashes(self.root, [*own, *manifest.imported(self.root, name)])
         fresh = Entry(
             run="a run",
             state="passed",
@@ -157,10 +160,7 @@ class Repository:
             errors={"float32": Error(1.23e-7, 4.56e-7, "test_a[<1>]")},
             no_accuracy="",
             output="cuda: <1e-7>\n",
-            manifest={
-                file: changes.pop(key, records.sha256(self.root / file))
-                for key, file in (("sha256", snippet), ("test_sha256", test))
-            },
+            manifest=loaded | other,
         )
         return replace(fresh, **changes)
 

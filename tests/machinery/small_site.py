@@ -19,6 +19,8 @@ BENCHMARK = "records/test-gpu/part.json"
 TEST = '''\
 """Tests of the mirrored snippet."""
 
+from snippets.part import one
+
 
 def test_kernel():
     assert True
@@ -149,7 +151,7 @@ def make(root: Path) -> SmallSite:
     site = SmallSite(root, "part")
     site.write(FILES)
     site.snippet("part/one.py", ONLINE, TEST)
-    site.snippet("part/two.py", THREE_PASS, TEST)
+    site.snippet("part/two.py", THREE_PASS, TEST.replace("one", "two"))
     for name in ("snippets", "records"):
         (root / "docs" / name).symlink_to(f"../{name}")
     (root / "docs/LICENSE.txt").symlink_to("../LICENSE")

@@ -19,6 +19,17 @@ SVG = """<?xml version="1.0"?>
 """
 
 
+FOREIGN = (
+    "<style>text { font-family: monospace }</style>",
+    "<script>x()</script>",
+    "<foreignObject/>",
+    '<image href="x.png"/>',
+    '<circle onload="x()"/>',
+    '<circle fill="#ff0000"/>',
+    '<text style="font-family: monospace">x = 1</text>',
+    '<text font-size="12">x</text>',
+    '<text class="highlight">x = 1</text>',
+)
 ASSETS = Path(__file__).parents[2] / "docs/assets"
 
 
@@ -44,7 +55,10 @@ def test_a_diagram_is_named_and_its_ids_move_together(tmp_path):
         ("<title>Ω &amp; π</title>", "<title> </title>", "it needs a <title>"),
         ("<desc>What it shows.</desc>", "", "it needs a <title>, a <desc>"),
         ('viewBox="0 0 480 100"', "", "and a viewBox"),
-        ('class="ink"', 'fill="#ff0000"', "it has colours of its own"),
+        *(
+            ("</svg>", f"{part}</svg>", "nothing that a diagram may hold")
+            for part in FOREIGN
+        ),
     ],
 )
 def test_faults(tmp_path, old, new, reason):

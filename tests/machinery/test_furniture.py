@@ -92,6 +92,23 @@ def test_a_side_road_says_where_the_short_way_goes_on(built):
         assert "short way" not in opening(built("# X", text, page))
 
 
+def test_the_short_way_is_made_of_what_pages_need(built):
+    rung, docs = "---\nidea: it\n---\n", built.root / "docs"
+    needs = "---\nidea: it\nneeds: [two/c.md]\n---\n"
+    built.write({"docs/one/a.md": rung, "docs/one/b.md": needs, "docs/two/c.md": rung})
+    goal = {"one/b.md": "Second"}
+    assert ladder.way(docs, NAV, "one/b.md") == goal | {"two/c.md": "Third"}
+    # Without `needs` a page needs the one before it, which may be no rung.
+    built.write({"docs/one/b.md": rung})
+    assert ladder.way(docs, NAV, "one/b.md") == {"one/a.md": "First"} | goal
+    built.write({"docs/one/a.md": "# A\n"})
+    assert ladder.way(docs, NAV, "one/b.md") == goal
+    shown = ladder.render(docs, NAV, "../", goal)
+    assert 'way to <a href="../one/b/">Second</a>, 1 pages.' in shown
+    assert '<strong><a href="../one/b/">' in shown
+    assert '<li><a href="../two/c/">' in shown
+
+
 def test_what_is_folded_takes_no_time(built):
     words = "word " * PACE * 2
     assert "<strong>3 min" in opening(built(f"# B\n\n{words}"))

@@ -4,12 +4,15 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
 from tests.machinery.repository import FACTS, H200, KEY, L4, Repository
 from verified_docs import layout
-from verified_docs.evidence import records
+from verified_docs.evidence import plugin, records
 from verified_docs.evidence.records import Entry, RecordError
 
 NAME = "softmax/online.py"
@@ -57,6 +60,7 @@ ENTRIES = [
     (lambda e: e.update(failed=["a"]), "passed, though cases failed or none ran"),
     (lambda e: e.update(failed=[1]), "failed/0 is a int; it must be str"),
     (lambda e: e["errors"]["float32"].pop("bound"), "float32/bound is missing"),
+    (lambda e: e["errors"].clear(), "has no error, and no reason why there is none"),
     (lambda e: e["manifest"].pop(SNIPPET), f"manifest lacks {SNIPPET}"),
     (lambda e: e["manifest"].pop(TEST), f"manifest lacks {TEST}"),
     (lambda e: e["manifest"].update(x="12"), "manifest/x is no SHA-256: '12'"),
@@ -74,6 +78,7 @@ WHOLE = [
     (lambda d: d["runs"]["a run"].update(date="1 day"), "/date is no day: '1 day'"),
     (lambda d: d["runs"]["a run"].update(gpu=L4), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("gpu"), "whose folder is another one"),
+    (lambda d: d["runs"]["a run"].pop("triton"), "/runs/a run/triton is missing"),
     (lambda d: d.update(snippets={"a.py": 1}), "/snippets/a.py is a int"),
 ]
 WHOLE += [(lambda d, c=c: c(d["snippets"][NAME][KEY]), why) for c, why in ENTRIES]
@@ -125,6 +130,28 @@ def test_whoever_merges_at_the_same_time_loses_nothing(repository, path):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(add, range(12)))
     assert len(records.load(path).snippets) == 13
+
+
+def test_what_is_new_above_a_test_makes_its_entry_stale(repository, entry):
+    for file in ("conftest.py", "tests/__init__.py", "tests/snippets/conftest.py"):
+        assert entry.changed(repository.root, NAME) == []
+        repository.write({file: ""})
+        assert entry.changed(repository.root, NAME) == [file]
+        (repository.root / file).unlink()
+
+
+@pytest.mark.parametrize("value", ["0", "1", "True", "on"])
+def test_what_the_interpreter_ran_is_of_no_gpu(path, root, entry, monkeypatch, value):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: H200)
+    config: Any = SimpleNamespace(rootpath=root, args=[], getoption=lambda *_: None)
+    recorder = plugin.Recorder(config, path, set())
+    recorder.seen[NAME] = plugin.Seen({"test_a"}, errors=entry.errors)
+    monkeypatch.setenv("TRITON_INTERPRET", value)  # by a test, or by the snippet
+    session: Any = SimpleNamespace(items=[], shouldstop=False, shouldfail=False)
+    recorder.pytest_sessionfinish(session, 0)
+    ((_, found),) = records.load(path).snippets[NAME].items()
+    assert found.state == ("passed" if value == "0" else "failed")
 
 
 # Benchmarks.

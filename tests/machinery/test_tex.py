@@ -25,6 +25,7 @@ def tex() -> Tex:
         ("é", "Unicode text character"),
         (r"\href{https://example.org}{x}", "\\href is not allowed"),
         (r"\htmlData{a=b}{x}", "\\htmlData is not allowed"),
+        (r"\htmlClass{badge}{x}", "\\htmlClass is not allowed"),
     ],
 )
 def test_bad_tex_is_named_with_its_reason(tex, formula, reason):

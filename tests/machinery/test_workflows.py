@@ -16,6 +16,7 @@ JOBS = {
     for name, workflow in WORKFLOWS.items()
     for key, job in workflow["jobs"].items()
 }
+MAIN = "github.ref == 'refs/heads/main'"
 jobs = pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
 
 
@@ -29,6 +30,9 @@ def test_a_job_runs_pinned_actions_not_for_ever_and_writes_nothing_it_made(job):
     for used in filter(None, [job.get("uses"), *(step.get("uses") for step in steps)]):
         assert re.fullmatch(r"\./.*|actions/[a-z-]+@[0-9a-f]{40}", used)
     assert "uses" in job or int(job["timeout-minutes"]) <= 150
+    for each in (job, *steps):  # Nothing goes on where something failed.
+        assert each.get("if", MAIN) == MAIN
+        assert "continue-on-error" not in each
     for step in steps:
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] == "false"
@@ -61,7 +65,7 @@ def test_publishing_waits_for_both_tests_and_the_check():
 
 def test_only_the_main_branch_reaches_the_gpu_in_a_pinned_container():
     gpu = WORKFLOWS["gpu"]["jobs"]["gpu"]
-    assert gpu["if"] == "github.ref == 'refs/heads/main'"
+    assert gpu["if"] == MAIN
     assert gpu["runs-on"]["group"]
     assert gpu["container"]["image"] == "${{ vars.GPU_IMAGE }}"
     assert "@sha256:" in gpu["steps"][0]["run"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from verified_docs import layout
 from verified_docs.check.site import Finding, Site, Weight, read
 from verified_docs.code.snippets import Snippet
-from verified_docs.evidence import machine
+from verified_docs.evidence import machine, manifest
 from verified_docs.evidence.records import Facts
 
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
@@ -54,13 +54,14 @@ def on_pages(snippet: Snippet, pages: set[str]) -> Iterator[Finding]:
 
 
 def tested(site: Site, name: str) -> Iterator[Finding]:
-    """Every snippet has a mirrored test module, with a test in it."""
-    test = layout.test_file(name)
+    """Every snippet has a mirrored test module, with a test in it, that loads it."""
+    test, file = layout.test_file(name), layout.snippet_file(name)
     if not (site.root / test).is_file():
-        reason = f"there is no mirrored test module {test}"
-        yield Finding(layout.snippet_file(name), 1, reason)
+        yield Finding(file, 1, f"there is no mirrored test module {test}")
     elif not TEST.search(read(site.root / test)):
         yield Finding(test, 1, "the module has no test")
+    elif file not in manifest.reached(site.root, [test]):
+        yield Finding(test, 1, f"none of its imports leads to {file}")
 
 
 def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
@@ -72,7 +73,10 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
         if not run.fresh:
             why = ", ".join(run.changed or run.entry.failed)
             yield Finding(path, 1, f"{run.state} on {run.gpu}: {why}", weight)
-        elif reason := misnamed(site, run.facts, run.entry.manifest):
+            continue
+        lacks = manifest.imported(site.root, snippet.name) - run.entry.manifest.keys()
+        reason = f"has no hash of {', '.join(sorted(lacks))}" if lacks else ""
+        if reason := reason or misnamed(site, run.facts, run.entry.manifest):
             yield Finding(path, 1, f"its record of {run.gpu} {reason}", Weight.RECORD)
     for gpu in status.untried:
         yield Finding(path, 1, f"not run on {gpu}", Weight.WARNING)
@@ -87,6 +91,8 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
 def misnamed(site: Site, facts: Facts, files: Iterable[str]) -> str:
     """What is said of a record of files, as they are now, that its commit has not."""
     commit = facts.get("commit", "unknown")
+    if machine.lost(site.root, commit):
+        return f"names {commit}, which is no commit here"
     differ = machine.differing(site.root, commit, files)
     return f"names {commit}, which differs in {', '.join(differ)}" if differ else ""
 

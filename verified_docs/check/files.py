@@ -11,6 +11,7 @@ from pathlib import Path
 from verified_docs.check.site import Finding, Site
 from verified_docs.pages.made import unmarked
 
+TRIED = ("notebooks/", "records/", "snippets/")
 DATED = ("sitemap.xml", "sitemap.xml.gz")  # The day of the build is in them.
 PLACES = re.compile(
     r"assets/.+\.(css|js|map|mjs|png|svg|txt|woff2)"
@@ -45,6 +46,7 @@ def check(site: Site, built: Path) -> Iterator[Finding]:
 def made_of(site: Site, name: str) -> bytes:
     """What the sources make now of a file, in a build without a mark."""
     path = site.made / name
-    if path.suffix != ".html":
-        return path.read_bytes()
+    if path.suffix != ".html":  # A link in docs/ may have become a copy.
+        tried = name.startswith(TRIED) and (site.root / name).is_file()
+        return (site.root / name if tried else path).read_bytes()
     return unmarked(path.read_text("utf-8"), site.mark).encode()

@@ -51,8 +51,9 @@ TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
 def check(site: Site) -> Iterator[Finding]:
     """Faults in the articles of all pages."""
     for page in site.pages:
-        if page.source and page.article:
+        if page.article:
             yield from visit(site, page, page.article)
+        if page.article and page.source:
             made = page.root.css("[data-made]")
             ends = [node.parent for node in made if site.stamp(node) == ("end", "")]
             if ends != [page.article]:

@@ -7,8 +7,8 @@ Comments mark the parts:
 
 Sections may nest but not cross. What a page shows of a section is its lines without
 marker lines, without blank lines at either end, dedented, and ending in one newline.
-Outside all sections there is only the docstring, imports and constants, and no name is
-bound twice, so that what runs is what is shown.
+Outside all sections there is only the docstring, imports and constants, whose values
+call modules at most, and no name is bound twice: what runs is what is shown.
 """
 
 import ast
@@ -203,11 +203,19 @@ def _is_plain(node: ast.stmt, place: int, names: list[str]) -> bool:
         case ast.Import() | ast.ImportFrom():
             return True
         case ast.Assign() | ast.AnnAssign():
-            kinds = (ast.Attribute, ast.Subscript)
-            parts = (each for each in ast.walk(node) if isinstance(each, kinds))
-            changes = any(isinstance(each.ctx, ast.Store) for each in parts)
-            return not changes and all(map(CONSTANT.fullmatch, names))
+            constant = all(map(CONSTANT.fullmatch, names))
+            return constant and not any(map(_acts, ast.walk(node)))
     return False
+
+
+def _acts(part: ast.AST) -> bool:
+    """Whether a part of a constant may be more than a value that a module computes."""
+    match part:
+        case ast.Call(ast.Attribute(ast.Name())):
+            return False
+        case ast.Attribute() | ast.Subscript():
+            return isinstance(part.ctx, ast.Store)
+    return isinstance(part, ast.Call | ast.Lambda)
 
 
 def _bound(node: ast.AST) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The machine that something runs on, as facts of a record."""
 
+import functools
 import os
 import platform
 import subprocess
@@ -9,6 +10,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+# What Triton takes for a yes.
+INTERPRETED = ("1", "y", "yes", "on", "true")
 # By their names in a record: fields of nvidia-smi.
 SMI = {
     "driver": "driver_version",
@@ -20,7 +23,7 @@ SMI = {
 
 def gpu_name() -> str | None:
     """The GPU that kernels run on; None under the interpreter."""
-    if os.environ.get("TRITON_INTERPRET", "0") == "1":
+    if os.environ.get("TRITON_INTERPRET", "").lower() in INTERPRETED:
         return None
     import torch
 
@@ -76,6 +79,14 @@ def commit(root: Path) -> dict[str, str]:
     new = _output(*git, "ls-files", "--others", "--exclude-standard", "--", *files)
     changes = new or differing(root, found, files)
     return {"commit": found, "dirty": "yes" if changes else "no"}
+
+
+@functools.cache
+def lost(root: Path, commit: str) -> bool:
+    """Whether a history that is there, and whole, lacks a commit."""
+    git = "git", "-C", str(root), "rev-parse"
+    whole = _output(*git, "--is-shallow-repository") == "false"
+    return whole and not _output(*git, "-q", "--verify", f"{commit}^{{commit}}")
 
 
 def differing(root: Path, commit: str, files: Iterable[str]) -> list[str]:

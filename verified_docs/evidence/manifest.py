@@ -1,9 +1,8 @@
 """What a test module loads: all that must stay as it was for its record to hold.
 
-On the GPU each module has a process of its own, and the answer is every file below
-tests/ and snippets/ that this process has loaded. Under the interpreter one process
-runs many modules, and the answer is what the imports of the files themselves lead to.
-Both add each conftest.py above the module, and the settings of pytest.
+It is what the imports of the module and of each conftest.py above it lead to, and the
+settings of pytest. On the GPU each module has a process of its own: every file below
+tests/ and snippets/ that this process has loaded is in it, too.
 """
 
 import ast
@@ -41,7 +40,7 @@ def loaded(root: Path, snippet: str) -> set[str]:
         for file in files
         if any(file.is_relative_to(root / folder) for folder in FOLDERS)
     }
-    return below | beside(root, snippet)
+    return below | imported(root, snippet)
 
 
 def imported(root: Path, snippet: str) -> set[str]:
@@ -65,8 +64,11 @@ def reached(root: Path, files: Iterable[str]) -> set[str]:
 
 @functools.lru_cache(maxsize=1024)  # Most files are reached from many snippets' tests.
 def _imports(source: bytes, package: tuple[str, ...]) -> list[str]:
-    """Where the modules may lie that a file of a package names."""
-    names = dict.fromkeys(_names(source, package))
+    """Where the modules may lie that a file of a package names; broken, it has none."""
+    try:
+        names = dict.fromkeys(_names(source, package))
+    except SyntaxError:
+        return []
     return [file for name in names for file in _files(name)]
 
 

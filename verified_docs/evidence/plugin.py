@@ -318,6 +318,9 @@ class Recorder:
             left -= {f"{layout.test_file(snippet)}::{case}" for case in seen.done}
         if self.alone:  # `make gpu` has begun the run.
             runs = records.load(self.path).runs
+            if machine.gpu_name() is None:
+                for seen in self.seen.values():
+                    seen.failed.append("TRITON_INTERPRET was set on the way")
         else:
             facts = machine.facts(self.root)
             runs = {machine.run_name(facts): facts}

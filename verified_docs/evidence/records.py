@@ -149,8 +149,7 @@ def changed(root: Path, manifest: Manifest) -> list[str]:
 
 def versions(facts: Facts) -> str:
     """What an entry is kept under: a run with the same versions takes its place."""
-    named = (f"{key} {facts[key]}" for key in ("torch", "triton") if key in facts)
-    return ", ".join(named)
+    return ", ".join(f"{key} {facts[key]}" for key in ("torch", "triton"))
 
 
 def load(path: Path) -> Verification:
@@ -163,6 +162,7 @@ def load(path: Path) -> Verification:
     data = _read(path, RUNS)
     runs = data["runs"]
     for run, facts in runs.items():
+        _demand(facts, RUN, path, f"/runs/{run}")
         _check_facts(facts, path, f"/runs/{run}")
     snippets: dict[str, dict[str, Entry]] = {}
     for name, entries in sorted(data["snippets"].items()):
@@ -268,6 +268,7 @@ def load_benchmarks(root: Path) -> dict[str, dict[str, Benchmark]]:
 
 RUNS = {"runs": dict[str, dict[str, object]], "snippets": dict[str, dict[str, Entry]]}
 TIMES = {"environment": dict[str, object], "manifest": Manifest}
+RUN = dict.fromkeys(("torch", "triton", "commit"), str)
 
 
 def _read(path: Path, shape: dict[str, Any]) -> dict[str, Any]:
@@ -338,6 +339,8 @@ def _entry(name: str, data: dict[str, Any], path: Path, where: str) -> Entry:
     _refuse(state not in ("passed", "failed"), path, f"{where}/state is {state!r}")
     reason = f"{where} passed, though cases failed or none ran"
     _refuse(state == "passed" and not passed, path, reason)
+    silent = state == "passed" and not (data["errors"] or data["no_accuracy"])
+    _refuse(silent, path, f"{where} has no error, and no reason why there is none")
     _check_manifest(data["manifest"], path, where)
     for file in (layout.snippet_file(name), layout.test_file(name)):
         lacks = file not in data["manifest"]

@@ -7,20 +7,35 @@ from pathlib import Path
 from verified_docs.pages.errors import PageError
 
 SVG = "{http://www.w3.org/2000/svg}"
+# What a diagram is made of: it brings neither a font nor a colour, script or document.
+SHAPES = re.compile(
+    "svg|title|desc|defs|pattern|g|rect|circle|line|path|polygon|text|tspan"
+)
+SHAPED = re.compile(
+    r"(?:c[xy]|d|dy|(?:fill|stroke)-opacity|font-(?:style|weight)|height|id"
+    r"|patternUnits|points|rx?|stroke-(?:dasharray|width)|text-anchor|transform"
+    r"|viewBox|width|[xy][12]?)=.*"
+    r"|class=(?:(?:accent|ink|line|soft|stroke|t-[a-z]+|warn)\s*)+"
+    r"|fill=(?:none|url\(#[\w-]+\))"
+    r"|font-size=(?:1[3-9]|[2-9]\d)",  # In units of a viewBox made for a phone.
+    re.DOTALL,
+)
 
 
 def render(path: Path, prefix: str) -> str:
     """The file as <figure class="diagram">, its ids starting with `prefix`.
 
-    Raises PageError for a file that lacks <title>, <desc> or viewBox, or has its own
-    colours, and what ET.parse raises. What else it may hold, the check says (prose.py).
+    Raises PageError for a file that lacks <title>, <desc> or viewBox, or has what no
+    diagram may have, and what ET.parse raises.
     """
     root = ET.parse(path).getroot()
     width, labels = root.get("viewBox", "").split()[2:3], []
     for element in root.iter():
         element.tag = str(element.tag).removeprefix(SVG)
-        if element.get("fill", "").startswith("#"):
-            raise PageError(f"{path}: it has colours of its own: use the classes")
+        held = [f"{name}={value}" for name, value in element.items()]
+        if not (SHAPES.fullmatch(element.tag) and all(map(SHAPED.fullmatch, held))):
+            told = " ".join([element.tag, *held])
+            raise PageError(f"{path}: nothing that a diagram may hold: {told}")
         for key, value in element.attrib.items():
             if key == "id":
                 value = prefix + value

@@ -20,10 +20,10 @@ const shown = (formula, displayMode, macros) => katex.renderToString(formula, {
   displayMode,
   output: "htmlAndMathml",
   throwOnError: true,
-  // Classes are the only HTML that a formula may bring along.
+  // Classes of tensors are the only HTML that a formula may bring along.
   strict: (code) => code === "htmlExtension" ? "ignore" : "error",
   trust: (context) => {
-    if (context.command === "\\\\htmlClass") return true;
+    if (/^t-[a-z]+$/.test(context.class)) return true;
     throw new Error(`${context.command} is not allowed`);
   },
   macros: JSON.parse(macros),

@@ -139,7 +139,7 @@ def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
 
     One quantity, `value`, for each value of a key, `columns`; or several quantities,
     `values: {heading: key | format}`. With the option `bare: true` the cells are
-    without their unit: the title has it.
+    without their unit, which the title has to have.
     """
     several = "values" in parse(body, TABLE, "record", "rows")
     allowed = SEVERAL if several else TABLE - {"values"}
@@ -151,8 +151,10 @@ def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         corner = rows
     else:
         form = unit(options["value"], str(options.get("format", "")))
-        if options.get("bare") and form == "bytes":
-            raise PageError("bytes have a unit of their own in each cell")
+        if options.get("bare"):
+            shared = render(1, form).partition("\u00a0")[2]
+            if form == "bytes" or shared not in re.split("[ ,]+", title):
+                raise PageError(f"of bare cells the title has the unit, {shared}")
         found = grid(evidence, options, rows, options["columns"], options["value"])
         forms = dict.fromkeys(found.columns, form)
         corner = f"{rows}, by {style.axes.get(options['columns'], options['columns'])}"
@@ -195,7 +197,7 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         raise PageError("two of its series have one colour in mkdocs.yml")
     shown = Plot(
         lines,
-        _levels(evidence, options),
+        _levels(evidence, options, form),
         found.columns,
         str(options.get("x_scale", "linear")),
         str(options.get("y_scale", "linear")),
@@ -289,7 +291,7 @@ def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
     return escape(render(found.values[key], form)) if there else "not measured"
 
 
-def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
+def _levels(evidence: Evidence, options: dict[str, Any], form: str) -> dict[str, float]:
     """The option levels, {copy: 1, half: 1/2}; a value "/..." is a JSON pointer.
 
     What is no share of 1 would be a figure of no source. Raises PageError.
@@ -303,6 +305,7 @@ def _levels(evidence: Evidence, options: dict[str, Any]) -> dict[str, float]:
         if recorded:
             part = options.get("part", figures.LIST)
             benchmark = figures.record(evidence, options["record"], part)
+            unit(value, form)
             value = figures.pointer(benchmark.data, value)
         levels[str(name)] = float(Fraction(value))
         if not recorded and not 0 <= levels[str(name)] <= 1:
