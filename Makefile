@@ -62,9 +62,12 @@ mutants: $(TESTS)  ## run the bugs whose verdict is not fresh; all of them with 
 	pytest -n $(WORKERS) tests/mutants
 
 one: lint  ## all that concerns one snippet: make one NAME=softmax/online
-	pytest -q -n $(WORKERS) tests/snippets/$(dir $(NAME))test_$(notdir $(NAME)).py \
-		tests/machinery/test_benchmark.py -k $(notdir $(NAME))
-	pytest -q -n $(WORKERS) tests/compile tests/mutants tests/replays -k $(NAME).py
+	@test -f snippets/$(NAME).py || { echo "make $@: there is no snippets/$(NAME).py; write" \
+		"make $@ NAME=softmax/online" >&2; exit 1; }
+	@# Without -k, which would leave them unrecorded.
+	pytest -q -n $(WORKERS) tests/snippets/$(dir $(NAME))test_$(notdir $(NAME)).py
+	pytest -q -n $(WORKERS) tests/compile tests/mutants tests/replays \
+		tests/machinery/test_benchmark.py -k "$(NAME).py or test_benchmark and $(NAME)"
 	$(MAKE) site check
 	$(IN_BROWSER) -q -k "$$(python -m verified_docs pages $(NAME).py)"
 

@@ -78,6 +78,8 @@ def test_a_page_says_what_it_needs(built):
     assert '<a href="b.md">Second</a>, <a href="../two/c.md">Third</a>.' in line
     with pytest.raises(PageError, match=r"one/a\.md: needs: two/d\.md, which is no"):
         built("# A", "gives: it\nneeds: [two/d.md]", "one/a.md")
+    with pytest.raises(PageError, match=r"one/a\.md: front matter: mapping values are"):
+        built("# A", "gives: a norm: fast", "one/a.md")
 
 
 def test_a_side_road_says_where_the_short_way_goes_on(built):
@@ -88,7 +90,9 @@ def test_a_side_road_says_where_the_short_way_goes_on(built):
     line = opening(built("# B"))
     third = '<a href="../two/c.md">Third</a>'
     assert f"short way to {third} goes on with {third}." in line
-    for text, page in (("idea: it\ngives: it", "two/c.md"), ("gives: it", "one/b.md")):
+    rung = "idea: it\ngives: it"
+    # The goal, no rung, and a page that the navigation lacks, as MkDocs then says.
+    for text, page in ((rung, "two/c.md"), ("gives: it", "one/b.md"), (rung, "x.md")):
         assert "short way" not in opening(built("# X", text, page))
 
 

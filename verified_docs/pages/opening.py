@@ -57,8 +57,9 @@ class Opening(Treeprocessor):
     def ahead(self, page: str) -> list[str]:
         """What of the short way comes after a page that is none of it."""
         pages = [each for part in parts(self.site.nav).values() for each in part]
-        later = pages[pages.index(page) :] if page not in self.site.way else ()
-        return [each for each in later if each in self.site.way]
+        if page in self.site.way or page not in pages:
+            return []
+        return [each for each in pages[pages.index(page) :] if each in self.site.way]
 
 
 def minutes(root: Element) -> int:

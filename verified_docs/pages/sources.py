@@ -6,6 +6,8 @@ from typing import Any
 
 import yaml
 
+from verified_docs.pages.errors import PageError
+
 
 def settings(text: str) -> Any:
     """What YAML says, by the parser in C where there is one. Raises yaml.YAMLError."""
@@ -13,9 +15,15 @@ def settings(text: str) -> Any:
 
 
 def front_matter(path: Path) -> dict[str, Any]:
-    """What a page says of itself."""
+    """What a page says of itself. Raises PageError where that is no YAML."""
     text = path.read_text("utf-8-sig")
     if path.suffix == ".ipynb":
         return dict(json.loads(text)["metadata"].get("page", {}))
     head, closed, _ = text.removeprefix("---\n").partition("\n---\n")
-    return dict(settings(head)) if closed and text.startswith("---\n") else {}
+    if not closed or not text.startswith("---\n"):
+        return {}
+    try:
+        return dict(settings(head))
+    except yaml.YAMLError as error:
+        advice = "quote a text that has a colon"
+        raise PageError(f"{path}: front matter: {error}; {advice}") from error
