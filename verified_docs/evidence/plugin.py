@@ -9,7 +9,8 @@ reader would, and keeps what it prints. At its end, a session records its module
 A session that ran only some of a module's tests, or was interrupted, shows too little
 to be recorded. An expected failure is a failure, and a test that checks nothing counts
 as skipped. With `--due`, snippets that the interpreter's record says have passed, of
-the files as they are, are not tried in full again: one case of each test is.
+the files as they are, are not tried in full again: the demo of each is, and one case of
+each test, which may be a suite's and then serves all of them.
 """
 
 import subprocess
@@ -38,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--record", type=Path, metavar="FILE", help=what)
     what = "without demos, and without kernels that leave their tensors on purpose"
     add("--memcheck", action="store_true", help=what)
-    what = "without a GPU: one case of each test of a snippet that is known to pass"
+    what = "without a GPU: of snippets known to pass, one case of each test, and the demos"
     add("--due", action="store_true", help=what)
 
 
@@ -189,17 +190,23 @@ class Judge:
             items[:] = [each for each in items if each not in spared]
 
     def _spared(self, items: list[pytest.Item]) -> set[pytest.Item]:
-        """Of each test of a known snippet all cases but one.
+        """Of each test, as it is written, all cases of known snippets but one.
 
         That one looks random, and is always the same.
         """
-        found, tried = set(), set()
-        for item in sorted(items, key=lambda item: crc32(item.nodeid.encode())):
-            test = item.nodeid.partition("[")[0]
-            if test in tried and self.tested.get(test.split("::")[0]) in self.known:
-                found.add(item)
-            tried.add(test)
-        return found
+
+        def place(item: pytest.Item) -> tuple[bool, int]:
+            needs_gpu = item.get_closest_marker("gpu") is not None
+            return needs_gpu, crc32(item.nodeid.encode())
+
+        known = [
+            item
+            for item in items
+            if self.tested.get(item.nodeid.split("::")[0]) in self.known
+            and not item.get_closest_marker("demo")
+        ]
+        tried = {item.location[:2]: item for item in sorted(known, key=place)[::-1]}
+        return {*known} - {*tried.values()}
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None]:

@@ -1,7 +1,8 @@
 """Runs files of Python in forks of a process that has imported torch and triton.
 
-To import them takes two seconds, and a snippet's own part of a demo a tenth of one. A
-fork has what a new process has after these imports, and no module of the tests.
+To import them takes two seconds, and what many snippets need besides another one; a
+snippet's own part of a demo is often a tenth. A fork has what a new process has after
+these imports, and no module of the tests.
 """
 
 import multiprocessing
@@ -13,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["torch", "triton"])
+FORKS.set_forkserver_preload(["torch", "torch._dynamo", "triton"])
 REPOSITORY = Path(__file__).parents[2]
 
 
