@@ -53,7 +53,7 @@ class View {
   load(name) {
     const { runs, sizes } = this.trace;
     this.run = runs.find((run) => run.name === name) ?? runs[0];
-    this.last = this.size = null;
+    this.last = null;
     this.asks = [...this.steps.keys()].filter((n) => this.asked(n));
     this.stage.load(this.run, sizes);
     this.fit();
@@ -63,11 +63,7 @@ class View {
     if (!this.run) return;
     const [stage, code] = [this.picture, this.code].map((it) => it.getBoundingClientRect());
     // With room, the code stands beside memory.
-    const beside = code.left > stage.left + 1 ? stage.right - code.left + GAP : 0;
-    const size = `${stage.width} ${stage.height} ${beside}`;
-    if (size === this.size) return;
-    this.size = size;
-    this.stage.fit(beside);
+    this.stage.fit(code.left > stage.left + 1 ? stage.right - code.left + GAP : 0);
     this.code.style.setProperty("--memory", `${this.stage.high}px`);
     if (this.last) this.show(...this.last);
   }
@@ -160,8 +156,9 @@ class Replay extends HTMLElement {
       return; // The figure stays.
     }
     this.#build();
-    this.setAttribute("ready", "");
     this.#choose(this.dataset.run);
+    this.setAttribute("ready", "");
+    this.view.fit();
     this.#follow();
   }
 

@@ -42,9 +42,8 @@ function place(shown) {
 
 /** Mark the lines from `first` to `last` in the blocks that show them, or none. */
 export function light(lines, first, last, on) {
-  const places = (line) => (on && lines.get(line)?.map(place)) || [];
-  const ends = places(last);
-  const starts = new Map(places(first).map((it) => [it.block, it]));
+  const ends = (lines.get(last) ?? []).map(place);
+  const starts = new Map((on && lines.get(first)?.map((it) => [it.block, place(it)])) || []);
   for (const block of new Set([...lines.values()].flat().map((shown) => shown.block))) {
     const start = starts.get(block);
     let bar = block.querySelector(".replay-line");

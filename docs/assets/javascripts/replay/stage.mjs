@@ -5,8 +5,6 @@ import { indices, written } from "./trace.mjs";
 import { arranged, bounds, BUS, kernelOf, LETTER, LEVELS, NARROW, number, PAD, placed, READABLE, scenes, SMALL } from "./scene.mjs";
 
 const FLIGHT = { duration: 380, easing: "cubic-bezier(.3,0,.2,1)" };
-/** 12345 as "12,345": a browser takes 15 ms to start its own way of writing numbers. */
-const grouped = (value) => `${value}`.replace(/\B(?=(\d{3})+$)/g, ",");
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class Stage {
@@ -145,7 +143,7 @@ export class Stage {
     const { totals } = this.run;
     const words = { read: ["↓ read", "bytes"], written: ["↑ written", "bytes"], products: ["", "multiply-adds"] };
     for (const [what, [before, after]] of Object.entries(words)) {
-      const [now, all] = [sums[what], totals[what]].map(grouped);
+      const [now, all] = [sums[what], totals[what]].map((each) => each.toLocaleString("en"));
       this.sums[what].textContent = totals[what] ? `${before} ${now} of ${all} ${after}` : "";
     }
     this.sums.read.classList.toggle("now", Boolean(step.reads));
