@@ -39,7 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add("--record", type=Path, metavar="FILE", help=what)
     what = "without demos, and without kernels that leave their tensors on purpose"
     add("--memcheck", action="store_true", help=what)
-    what = "without a GPU: of snippets known to pass, one case of each test, and the demos"
+    what = "without a GPU: one case of each test of what is known to pass, and demos"
     add("--due", action="store_true", help=what)
 
 
