@@ -122,19 +122,24 @@ WAYS = {  # and whose figures it makes
     f"{PARTS}/__init__.py": {ONE, COPY, MASKED},
     f"{PARTS}/measurements.py": {ONE},
     f"{PARTS}/masked.py": {MASKED},
+    "benchmarks/parts/other/flops.py": {MASKED},
 }
 
 
 def test_a_figure_is_stale_if_the_way_it_is_measured_changed(repository):
     path = repository.root / layout.benchmark_file(H200, "softmax")
+    own, other = list(WAYS)[:-1], list(WAYS)[-1]
     repository.write(dict.fromkeys(WAYS, "FLOPS = 4\n"))
-    hashes = records.hashes(repository.root, WAYS)
+    repository.write({own[-1]: "from benchmarks.parts.other import flops\n"})
+    hashes = records.hashes(repository.root, own)
+    assert other in hashes
     repository.change(path, lambda data: data["manifest"].update(hashes))
     for file, stale in {"README.md": set(), **WAYS}.items():
-        repository.write({file: "FLOPS = 5\n"})
+        before = repository.read(file) if file in WAYS else ""
+        repository.write({file: f"{before}MORE = 5\n"})
         queries = {ONE, COPY, MASKED}
         assert {q for q in queries if "stale" in measured(repository, q)} == stale
-        repository.write({file: "FLOPS = 4\n"})
+        repository.write({file: before})
 
 
 def test_what_is_out_of_date_is_quoted_of_another_gpu(repository):

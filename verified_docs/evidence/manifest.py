@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from verified_docs import layout
 
 FOLDERS = ("tests", layout.SNIPPETS)
-MODULE = re.compile(r"(tests|snippets)(\.\w+)+")
+MODULE = re.compile(r"(benchmarks|tests|snippets)(\.\w+)+")
 
 
 def everything(root: Path) -> set[str]:
@@ -86,7 +86,7 @@ def _names(source: bytes, package: tuple[str, ...]) -> Iterator[str]:
 
 
 def _files(name: str) -> Iterator[str]:
-    """Where a module below tests or snippets may lie, and the packages around it."""
+    """Where a module of ours may lie, and the packages around it."""
     if MODULE.fullmatch(name):
         parts = name.split(".")
         for end in range(1, len(parts) + 1):

@@ -142,16 +142,16 @@ class Evidence:
     ) -> set[str]:
         """Those of them that what is shown of a list of it depends on.
 
-        They are the files of its kernels, what these import, and how the list is
-        measured. Of no list, "", only what all lists share counts.
+        They are the files of its kernels, how the list is measured, and what these
+        import. Of no list, "", only what all lists share counts.
         """
         if not self.stale(benchmark):
             return set()
         kernels = {str(each.get("of", each.get("kernel"))) for each in shown}
         used = {layout.snippet_file(name) for name in kernels}
-        used |= manifest.reached(self.root, used)
         lists = filter(None, (part, "__init__"))
         used |= {layout.benchmark_list(benchmark.path.stem, each) for each in lists}
+        used |= manifest.reached(self.root, used)
         return {
             file
             for file in self.stale(benchmark)
