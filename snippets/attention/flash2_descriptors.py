@@ -166,7 +166,7 @@ def attention(
         causal: query i sees key j only if j <= i + seq_k - seq_q.
         scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
         input_precision: of float32 products: "ieee", or "tf32" (fewer digits, faster).
-        tile: such as TILE; if None, all CONFIGS are timed, which torch.compile refuses.
+        tile: such as TILE; if None, all CONFIGS are timed.
 
     Returns:
         o: as q, in its layout. lse: [batch, heads, seq_q], float32, natural logarithm.
@@ -179,8 +179,8 @@ def attention(
     check(q, k, v)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
-    if not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be positive")
+    if isinstance(scale, torch.Tensor) or not scale > 0:
+        raise ValueError(f"scale is {scale}; it must be a positive number")
     o = torch.empty_like(q)
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0 or seq_k == 0:  # a descriptor cannot be of an empty tensor

@@ -169,7 +169,7 @@ def attention(
         q_scale, k_scale, v_scale: [batch, heads] of each, float32, positive.
         causal: query i sees key j only if j <= i + seq_k - seq_q.
         scale: positive; head_dim ** -0.5 if None. Scores times it stay below 2^23.
-        tile: such as TILE; if None, all CONFIGS are timed, which torch.compile refuses.
+        tile: such as TILE; if None, all CONFIGS are timed.
 
     Returns:
         o: bfloat16, as q, in its layout. lse: [batch, heads, seq_q], float32, natural
@@ -182,8 +182,8 @@ def attention(
     check(q, k, v, q_scale, k_scale, v_scale)
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
-    if not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be positive")
+    if isinstance(scale, torch.Tensor) or not scale > 0:
+        raise ValueError(f"scale is {scale}; it must be a positive number")
     o = torch.empty_like(q, dtype=torch.bfloat16)
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0 or seq_k == 0:  # a descriptor cannot be of an empty tensor

@@ -101,8 +101,8 @@ def attention(
             right = f"{q.dtype} on {q.device} of {list(of_keys)}"
             raise ValueError(f"{name} is {got}; it must be {right}")
     scale = head_dim**-0.5 if scale is None else scale
-    if not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be positive")
+    if isinstance(scale, Tensor) or not scale > 0:
+        raise ValueError(f"scale is {scale}; it must be a positive number")
     return forward(q, k, v, causal, scale)
 
 

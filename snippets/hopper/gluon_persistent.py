@@ -1,5 +1,7 @@
 """FlashAttention-2 for Hopper, in Gluon: programs that stay for many blocks."""
 
+import math
+
 import torch
 import triton
 from triton.experimental import gluon
@@ -19,28 +21,34 @@ from snippets.hopper.gluon_specialised import barriers
 # --8<-- [start:kernel]
 # --8<-- [start:place]
 @gluon.jit
-def place(turn, q_desc, k_desc, BLOCK_M: gl.constexpr, CAUSAL: gl.constexpr):
+def place(turn, group, q_desc, k_desc, BLOCK_M: gl.constexpr):
     """Whether this program has a block in this turn; which, and how many tiles."""
     heads, seq_q, seq_k = q_desc.shape[1], q_desc.shape[2], k_desc.shape[2]
-    blocks = gl.cdiv(seq_q, BLOCK_M)
-    if CAUSAL:  # a block from the end of a head, then one from its beginning
-        n = gl.program_id(0) + turn // 2 * gl.num_programs(0)
-        pair, at = n // gl.cdiv(blocks, 2), n % gl.cdiv(blocks, 2)
-        there = (turn % 2 == 0) | (2 * at + 1 < blocks)
-        block = gl.where(turn % 2 == 0, blocks - 1 - at, at) * BLOCK_M
-        last = gl.minimum(gl.maximum(block + BLOCK_M + seq_k - seq_q, 0), seq_k)
-    else:
-        n = gl.program_id(0) + turn * gl.num_programs(0)
-        pair, block, there, last = n // blocks, n % blocks * BLOCK_M, True, seq_k
-    there = there & (pair < q_desc.shape[0] * heads)
+    total, blocks = q_desc.shape[0] * heads, gl.cdiv(seq_q, BLOCK_M)
+    me, programs, even = gl.program_id(0), gl.num_programs(0), turn % 2 == 0
+    head, block = (me + turn * programs) // blocks, (me + turn * programs) % blocks
+    there, last = head < total, seq_k
+    if group > 0:  # there is a causal mask
+        if k_desc.block_type.shape[3] > 64:  # one from a head's end, one from its start
+            n, half = me + turn // 2 * programs, gl.cdiv(blocks, 2)
+            head, at = n // half, n % half
+            there = (head < total) & (even | (2 * at + 1 < blocks))
+            block = gl.where(even, blocks - 1 - at, at)
+        else:  # of `group` heads the longest blocks first, of the next the shortest
+            n = turn * programs + gl.where(even, me, programs - 1 - me)
+            first, r = n // (group * blocks) * group, n % (group * blocks)
+            head, at, there = first + r % group, r // group, first < total
+            falls = (total - first) // group % 2 == 1
+            block = gl.where(falls, blocks - 1 - at, at)
+        last = gl.minimum(gl.maximum((block + 1) * BLOCK_M + seq_k - seq_q, 0), seq_k)
     tiles = gl.maximum(gl.cdiv(last, k_desc.block_type.shape[2]), 1)  # at least one
-    return there, (pair // heads, pair % heads, block, tiles)
+    return there, (head // heads, head % heads, block * BLOCK_M, tiles)
 
 
 # --8<-- [end:place]
 # --8<-- [start:produce]
 @gluon.jit
-def produce(descs, memory, bars, turns, CAUSAL: gl.constexpr):
+def produce(descs, memory, bars, turns, group):
     """The producer, one warp. The last V of a block comes with the next block's K."""
     q_desc, k_desc, v_desc, _o_desc = descs
     q, _o, rings = memory
@@ -50,7 +58,7 @@ def produce(descs, memory, bars, turns, CAUSAL: gl.constexpr):
     n, blocks = 0, 0  # tiles and blocks so far
     v_batch, v_head, v_start = 0, 0, k_desc.shape[2]  # beyond its keys: no V as yet
     for turn in range(turns):
-        there, at = place(turn, q_desc, k_desc, 64 * CONSUMERS, CAUSAL)
+        there, at = place(turn, group, q_desc, k_desc, 64 * CONSUMERS)
         batch, head, block, tiles = at
         kv_head = head // (q_desc.shape[1] // k_desc.shape[1])
         if there:
@@ -77,7 +85,7 @@ def produce(descs, memory, bars, turns, CAUSAL: gl.constexpr):
 @gluon.jit
 def consume(given, W: gl.constexpr, CAUSAL: gl.constexpr):
     """A consumer, four warps: 64 rows of each block of the program."""
-    descs, memory, bars, turns, lse_ptr, scale_log2 = given
+    descs, memory, bars, turns, group, lse_ptr, scale_log2 = given
     q_desc, k_desc, _v_desc, o_desc = descs
     q_places, o, rings = memory
     q_full, q_empty, full, empty, go = bars
@@ -87,7 +95,7 @@ def consume(given, W: gl.constexpr, CAUSAL: gl.constexpr):
     HELD: gl.constexpr = BLOCK_D <= 128 and BLOCK_M == 128  # Q fits into registers
     first, blocks = 0, 0
     for turn in range(turns):
-        there, at = place(turn, q_desc, k_desc, BLOCK_M, CAUSAL)
+        there, at = place(turn, group, q_desc, k_desc, BLOCK_M)
         batch, head, block, tiles = at
         if there:
             mbarrier.wait(q_full.index(W), blocks & 1)
@@ -113,10 +121,10 @@ def consume(given, W: gl.constexpr, CAUSAL: gl.constexpr):
 
 
 # --8<-- [end:consume]
-@gluon.jit
+@gluon.jit(do_not_specialize=["turns", "group"])
 def attention_kernel(
-    q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2, turns, STAGES: gl.constexpr,
-    CONSUMERS: gl.constexpr, CAUSAL: gl.constexpr,
+    q_desc, k_desc, v_desc, o_desc, lse_ptr, scale_log2, turns, group,
+    STAGES: gl.constexpr, CONSUMERS: gl.constexpr, CAUSAL: gl.constexpr,
 ):  # fmt: skip
     # --8<-- [start:memory]
     BLOCK_N: gl.constexpr = k_desc.block_type.shape[2]
@@ -136,28 +144,14 @@ def attention_kernel(
     # --8<-- [end:memory]
     descs, memory = (q_desc, k_desc, v_desc, o_desc), (q, o, (k_ring, v_ring))
     bars = (q_full, q_empty, full, empty, go)
-    given = (descs, memory, bars, turns, lse_ptr, scale_log2)
-    if CONSUMERS == 2:
-        gl.warp_specialize(
-            [
-                (consume, (given, 0, CAUSAL)),
-                (consume, (given, 1, CAUSAL)),
-                (produce, (descs, memory, bars, turns, CAUSAL)),
-            ],
-            worker_num_warps=[4, 1],
-            worker_num_regs=[240, 24],
-        )
-    else:
-        gl.warp_specialize(
-            [
-                (consume, (given, 0, CAUSAL)),
-                (consume, (given, 1, CAUSAL)),
-                (consume, (given, 2, CAUSAL)),
-                (produce, (descs, memory, bars, turns, CAUSAL)),
-            ],
-            worker_num_warps=[4, 4, 1],
-            worker_num_regs=[160, 160, 24],
-        )
+    given = (descs, memory, bars, turns, group, lse_ptr, scale_log2)
+    which = (0, 1) if CONSUMERS == 2 else (0, 1, 2)
+    gl.warp_specialize(
+        [(consume, (given, w, CAUSAL)) for w in which]
+        + [(produce, (descs, memory, bars, turns, group))],
+        worker_num_warps=[4, 1] if CONSUMERS == 2 else [4, 4, 1],
+        worker_num_regs=[240, 24] if CONSUMERS == 2 else [160, 160, 24],
+    )
 
 
 # --8<-- [end:kernel]
@@ -189,15 +183,19 @@ def attention(
         # --8<-- [start:turns]
         short = q.shape[2] < (8192 if causal else 2048)
         consumers = 2 if q.shape[3] > 64 or short else 3
-        blocks = triton.cdiv(q.shape[2], 64 * consumers)
-        items = q.shape[0] * q.shape[1] * triton.cdiv(blocks, 2 if causal else 1)
+        total, blocks = q.shape[0] * q.shape[1], triton.cdiv(q.shape[2], 64 * consumers)
+        in_pairs = causal and q.shape[3] > 64
+        items = total * triton.cdiv(blocks, 2 if in_pairs else 1)
         gpu = torch.cuda.get_device_properties(q.device)
         programs = min(items, gpu.multi_processor_count)
-        turns = triton.cdiv(items, programs) * (2 if causal else 1)
+        turns = triton.cdiv(items, programs) * (2 if in_pairs else 1)
+        # Heads whose keys and values fit into 32 MiB of the L2 cache; 0 without a mask.
+        fit = max(1, 2**25 * total // (2 * k.nbytes))
+        group = math.gcd(total, 2 ** (fit.bit_length() - 1)) if causal else 0
         # --8<-- [end:turns]
         with torch.cuda.device_of(q):
             attention_kernel[(programs,)](
-                *descs, lse, scale_log2, turns, STAGES=2, CONSUMERS=consumers,
+                *descs, lse, scale_log2, turns, group, STAGES=2, CONSUMERS=consumers,
                 CAUSAL=causal, num_warps=4,
             )  # fmt: skip
     return o, lse

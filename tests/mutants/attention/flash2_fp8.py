@@ -61,7 +61,7 @@ MUTANTS = [
     Mutant(
         "q_scale, batch, heads)", "q_scale, *q_scale.shape)", "factors of q as of k"
     ),
-    Mutant("if not scale > 0:", "if not scale:", "a negative scale"),
+    Mutant("not scale > 0:", "not scale:", "a negative scale"),
     Mutant(".amax(dim=(2, 3)) / 448", ".amax() / 448", "one factor for all", 1, True),
     Mutant("/ 448", "/ 1000", "values beyond the format"),
     Mutant(".clamp(min=2**-126)", "", "0 / 0 of a head of zeros"),

@@ -16,8 +16,9 @@ MUTANTS = [
         "a maximum without the scale",
     ),
     Mutant("tl.exp2(s * scale_log2", "tl.exp2(s", "weights without the scale"),
-    Mutant("if not scale > 0:", "if scale < 0:", "a scale of 0"),
-    Mutant("if not scale > 0:", "if not scale >= 0:", "only negative scales refused"),
+    Mutant("not scale > 0:", "scale < 0:", "a scale of 0"),
+    Mutant("isinstance(scale, torch.Tensor) or ", "", "a tensor as scale"),
+    Mutant("not scale > 0:", "not scale >= 0:", "only negative scales refused"),
     Mutant(
         "(tl.program_id(0) // blocks // heads).to(tl.int64)",
         "tl.program_id(0) // blocks // heads",

@@ -127,7 +127,8 @@ BEHIND_OPERATORS = [
         "q.dtype not in (torch.float16, torch.bfloat16)", "False", "any dtype accepted"
     ),
     Mutant("if scale is None else scale\n", "\n", "the caller's scale ignored"),
-    Mutant("if not scale > 0:", "if scale < 0:", "a scale of 0 accepted"),
+    Mutant("not scale > 0:", "scale < 0:", "a scale of 0 accepted"),
+    Mutant("isinstance(scale, Tensor) or ", "", "a scale's gradient is lost"),
     Mutant(
         "(x.shape, x.dtype, x.device) != (of_keys, q.dtype, q.device)",
         "(x.shape, x.device) != (of_keys, q.device)",

@@ -49,7 +49,7 @@ MUTANTS = [
     Mutant("(64 + 2 * 128) * BLOCK_D)", "64 * BLOCK_D)", "Q is enough", may_hang=True),
     # The launch.
     Mutant("if o.numel() == 0 or seq_k == 0:", "if False:", "a launch of nothing"),
-    Mutant("if not scale > 0:", "if not scale:", "a negative scale"),
+    Mutant("not scale > 0:", "not scale:", "a negative scale"),
     Mutant("    check(q, k, v, *scales)\n", "", "nothing refused"),
     Mutant("if k.shape[2] > 128:", "if False:", "keys beyond the tile ignored"),
     Mutant(

@@ -16,27 +16,35 @@ MUTANTS = [
     *LAUNCH,
     HEADS_OF_KEYS,
     # Whose blocks.
-    Mutant("blocks - 1 - at, at)", "at, at)", "the first half of the blocks, twice"),
+    Mutant(
+        "(even, blocks - 1 - at, at)", "(even, at, at)", "half of the blocks, twice"
+    ),
     Mutant(
         "2 * at + 1 < blocks", "2 * at + 2 < blocks", "a block of an even number lost"
     ),
-    Mutant("there = there & (pair < ", "there = there | (pair < ", "heads beyond all"),
+    Mutant("there = (head < total) & (", "there = (head >= 0) & (", "heads beyond all"),
     Mutant(
-        "gl.program_id(0) + turn * gl.num_programs(0)",
-        "gl.program_id(0)",
-        "the first block in each turn",
+        "(me + turn * programs) // blocks", "me // blocks", "the first head's blocks"
     ),
     Mutant(
-        "gl.program_id(0) + turn // 2 * gl.num_programs(0)",
-        "gl.program_id(0) + turn * gl.num_programs(0)",
+        "me + turn // 2 * programs",
+        "me + turn * programs",
         "every other pair of blocks left out",
     ),
+    Mutant("(even, me, programs - 1 - me)", "(even, me, me + 1)", "a block twice"),
+    Mutant("first + r % group", "first", "one head of a group for all"),
+    Mutant("(falls, blocks - 1 - at, at)", "(falls, at // 2, at)", "blocks lost"),
+    Mutant("r // group, first < total", "r // group, first >= 0", "groups beyond all"),
     Mutant(
         "turns = triton.cdiv(items, programs)",
         "turns = items // programs",
         "the last turn left out",
     ),
-    Mutant("block + BLOCK_M + seq_k", "block + seq_k", "the diagonal left out"),
+    Mutant(
+        "(block + 1) * BLOCK_M + seq_k",
+        "block * BLOCK_M + seq_k",
+        "the diagonal left out",
+    ),
     Mutant(
         "start_m = block + 64 * W", "start_m = block", "one consumer's rows for all"
     ),

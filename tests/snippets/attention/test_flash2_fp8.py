@@ -370,6 +370,7 @@ class TestRefusals(Suite):
                 f"scale={bad}": Refusal(f"scale is {bad}; it", options={"scale": bad})
                 for bad in (0.0, -1.0, NAN)
             },
+            "a tensor": Refusal("scale is t.*; it", options={"scale": torch.ones(())}),
         }
         for dtype in (torch.bfloat16, torch.float8_e5m2):
             said = f"is {dtype}.*; it must be {FLOAT8}"

@@ -68,6 +68,12 @@ class TunedTests(AttentionTests):
     )
     refused: ClassVar = {"scale": (0.0, -0.5, NAN)}
 
+    def refusals(self) -> dict[str, Refusal]:
+        """Also of a scale whose gradient would be lost."""
+        tensor = {"scale": torch.tensor(0.3)}
+        said = "scale is tensor.*; it must"
+        return super().refusals() | {"a tensor": Refusal(said, options=tensor)}
+
 
 class DescriptorTests(TunedTests):
     """What also holds of a rung whose tiles are fetched by descriptors."""
