@@ -183,7 +183,7 @@ def attention(
     (batch, heads, seq_q, head_dim), (_, kv_heads, seq_k, _) = q.shape, k.shape
     scale = head_dim**-0.5 if scale is None else scale
     if isinstance(scale, torch.Tensor) or not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be a positive number")
+        raise ValueError(f"scale is {scale!r}; it must be a positive number")
     o = torch.empty_like(q, dtype=torch.bfloat16)
     lse = torch.empty((batch, heads, seq_q), dtype=torch.float32, device=q.device)
     if o.numel() == 0 or seq_k == 0:  # a descriptor cannot be of an empty tensor

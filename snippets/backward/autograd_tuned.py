@@ -102,7 +102,7 @@ def attention(
             raise ValueError(f"{name} is {got}; it must be {right}")
     scale = head_dim**-0.5 if scale is None else scale
     if isinstance(scale, Tensor) or not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be a positive number")
+        raise ValueError(f"scale is {scale!r}; it must be a positive number")
     return forward(q, k, v, causal, scale)
 
 

@@ -162,7 +162,7 @@ def prepare(
     check(q, k, v)
     scale = q.shape[3] ** -0.5 if scale is None else scale
     if isinstance(scale, torch.Tensor) or not scale > 0:
-        raise ValueError(f"scale is {scale}; it must be a positive number")
+        raise ValueError(f"scale is {scale!r}; it must be a positive number")
     o, lse = torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32)
     if o.numel() == 0 or k.numel() == 0:
         return o.zero_(), lse.fill_(-math.inf), scale, []
