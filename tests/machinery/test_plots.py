@@ -313,7 +313,7 @@ TABLES = [
             [TORCH, PERCENT[3], "128"],
         ],
     ),
-    (f"{TABLE}title: In %\nbare: true\n", [..., [ONLINE, "50", "75", "100"], ...]),
+    (f"{TABLE}title: Speed, %\n", [..., [ONLINE, "50", "75", "100"], ...]),
     (f"{TABLE}part: backward\n", [..., [ONLINE, *PERCENT[3:4] * 3], ...]),
 ]
 
@@ -349,7 +349,6 @@ def test_nothing_measured_is_said(repository):
         (PLOT, "{copy: 1, half: 1/2}", "1", "levels are written"),
         (PLOT, "half: 1/2", "half: 6.7e14", "is neither a share nor a path"),
         (PLOT, "half: 1/2", "half: /ceilings/copy", "copy is shown as TB/s or GB/s"),
-        (TABLE, "where:", "bare: true\ntitle: In ms\nwhere:", "has the unit, %"),
         (PLOT, "x: cols", "x: fresh", "'fresh' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: new}", "'new' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: twice}", "two of its series have one co"),

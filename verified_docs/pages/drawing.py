@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.figures import BREAKS, Source, render
+from verified_docs.pages.figures import BREAKS, Source, beside, render
 
 MARGIN = 14  # between the frame and the first and last column
 ZEROS = re.compile(r"\.0+(?!\d)|^1(\.0+)?\u00a0\u00d7\u00a0(?=10)")  # of a round number
@@ -109,9 +109,7 @@ class Plot:
 
     def text(self, value: float) -> str:
         """A value without the unit that the axis has in its words."""
-        shown = render(value, self.form)
-        number, _, unit = shown.partition("\u00a0")
-        return number if unit and unit in self.y_words.split() else shown
+        return beside(self.y_words, value, self.form)
 
 
 @dataclass(frozen=True)

@@ -117,6 +117,13 @@ def render(value: Any, form: str = "") -> str:
     return FORMATS[form](value)
 
 
+def beside(words: str, value: float, form: str) -> str:
+    """The value in a format, without its unit if the words beside it name that."""
+    shown = render(value, form)
+    bare, _, unit = shown.partition("\u00a0")
+    return bare if unit and unit in re.split("[ ,]+", words) else shown
+
+
 def unit(path: str, form: str) -> str:
     """The format in which the key at the end of a path is shown: `form`, if it fits.
 
@@ -194,26 +201,14 @@ def source(
     return Source(benchmark.gpu, record, part, stale)
 
 
-@contextmanager
-def maybe_newer(evidence: Evidence, benchmark: Benchmark) -> Iterator[None]:
-    """What a record does not have is still to come if its benchmark has changed."""
-    try:
-        yield
-    except Absent:
-        if not evidence.stale(benchmark):
-            raise
-        raise NotYet from None
-
-
 def _quoted(
     evidence: Evidence, name: str, what: str, filters: list[str]
 ) -> tuple[Any, str, bool]:
     """What a benchmark's record has, on which GPU, and whether it is stale."""
     where = dict(map(_pair, filters))
     part = where.get("part", LIST)
-    benchmark = record(evidence, name, part)
-    gpu = benchmark.gpu
-    with maybe_newer(evidence, benchmark):
+    with record(evidence, name, part) as benchmark:
+        gpu = benchmark.gpu
         if what.startswith("/"):
             if isinstance(benchmark.data.get(what.split("/")[1]), list):
                 raise PageError("one of a list is named by filters, not by its place")
@@ -301,14 +296,23 @@ def cells(shown: Iterable[str]) -> str:
     return "".join(f"<td>{each}</td>" for each in shown)
 
 
-def record(evidence: Evidence, name: str, part: str = LIST) -> Benchmark:
-    """The record to quote a list of. Raises PageError, or NotYet if none is made."""
-    if found := evidence.benchmark(name, part):
-        return found
-    if name not in (parts := layout.parts(evidence.root)):
+@contextmanager
+def record(evidence: Evidence, name: str, part: str) -> Iterator[Benchmark]:
+    """The record to quote a list of. Raises PageError, or NotYet if none is made.
+
+    What it does not have is still to come, too, if its benchmark has changed.
+    """
+    if not (found := evidence.benchmark(name, part)):
+        if name in (parts := layout.parts(evidence.root)):
+            raise NotYet
         known = ", ".join(parts)
         raise PageError(f"there is no record {name!r}; there may be: {known}")
-    raise NotYet
+    try:
+        yield found
+    except Absent:
+        if not evidence.stale(found):
+            raise
+        raise NotYet from None
 
 
 def pointer(record: Mapping[str, Any], path: str) -> Any:

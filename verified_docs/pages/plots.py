@@ -1,6 +1,5 @@
 """Measurements as tables, heat maps and SVG line plots, drawn at build time."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -11,11 +10,11 @@ from verified_docs.evidence.status import Evidence
 from verified_docs.pages import drawing, figures, sources
 from verified_docs.pages.drawing import MARKERS, Grid, Line, Plot, number
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.figures import NotYet, breakable, render, unit
+from verified_docs.pages.figures import NotYet, beside, breakable, render, unit
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each", "ticks"}
-TABLE = SHARED | {"rows", "columns", "value", "values", "bare"}
+TABLE = SHARED | {"rows", "columns", "value", "values"}
 SEVERAL = SHARED - {"format"} | {"rows", "values"}
 HEAT = SHARED | {"rows", "columns", "value", "against"}
 SHADES = ("under 60\u00a0%", "60 to 70", "70 to 80", "80 to 90", "90 to 100", "faster")
@@ -95,10 +94,9 @@ def grid(
     """
     where = dict(options.get("where") or {})
     part = where.setdefault("part", options.get("part", figures.LIST))
-    benchmark = figures.record(evidence, options["record"], part)
     keys = [row, column, value, *(["kernel"] if best else [])]
     only = [str(each) for each in best or options.get("only") or ()]
-    with figures.maybe_newer(evidence, benchmark):
+    with figures.record(evidence, options["record"], part) as benchmark:
         each = str(options.get("each", ""))
         found = figures.select(evidence, benchmark, where, *keys, each=each)
         if best or row == "kernel":
@@ -138,8 +136,7 @@ def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     """The fence ```measurements. Raises PageError, or NotYet, as `grid` does.
 
     One quantity, `value`, for each value of a key, `columns`; or several quantities,
-    `values: {heading: key | format}`. With the option `bare: true` the cells are
-    without their unit, which the title has to have.
+    `values: {heading: key | format}`. A unit that the title has is in no cell.
     """
     several = "values" in parse(body, TABLE, "record", "rows")
     allowed = SEVERAL if several else TABLE - {"values"}
@@ -151,16 +148,10 @@ def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         corner = rows
     else:
         form = unit(options["value"], str(options.get("format", "")))
-        if options.get("bare"):
-            shared = render(1, form).partition("\u00a0")[2]
-            if form == "bytes" or shared not in re.split("[ ,]+", title):
-                raise PageError(f"of bare cells the title has the unit, {shared}")
         found = grid(evidence, options, rows, options["columns"], options["value"])
         forms = dict.fromkeys(found.columns, form)
         corner = f"{rows}, by {style.axes.get(options['columns'], options['columns'])}"
-    shown = _table(found, corner, forms, found.source.caption(title, base))
-    if options.get("bare"):
-        shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
+    shown = _table(found, corner, forms, title, found.source.caption(title, base))
     return f'<figure class="measurements">{shown}</figure>'
 
 
@@ -212,7 +203,7 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         for layout in drawing.LAYOUTS
     )
     corner = f"{series}, by {shown.x_words}"
-    numbers = _table(found, corner, dict.fromkeys(found.columns, form), "")
+    numbers = _table(found, corner, dict.fromkeys(found.columns, form))
     return figure(title, drawn, numbers, found.source, base)
 
 
@@ -274,21 +265,27 @@ def _heat(ours: Grid, theirs: Grid, key: tuple[str, Any], form: str) -> str:
     return f'<td class="heat-{shade}"><strong>{percent}</strong>{both}</td>'
 
 
-def _table(found: Grid, corner: str, forms: Mapping[Any, str], caption: str) -> str:
+def _table(
+    found: Grid,
+    corner: str,
+    forms: Mapping[Any, str],
+    title: str = "",
+    caption: str = "",
+) -> str:
     caption = f"<caption>{caption}</caption>" if caption else ""
     rows = (
         (
             f"<code>{breakable(row)}</code>",
-            figures.cells(_cell(found, (row, c), forms[c]) for c in found.columns),
+            figures.cells(
+                escape(beside(title, found.values[row, c], forms[c]))
+                if (row, c) in found.values
+                else "not measured"
+                for c in found.columns
+            ),
         )
         for row in found.rows
     )
     return figures.facts([escape(corner), *map(number, found.columns)], rows, caption)
-
-
-def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
-    there = key in found.values
-    return escape(render(found.values[key], form)) if there else "not measured"
 
 
 def _levels(evidence: Evidence, options: dict[str, Any], form: str) -> dict[str, float]:
@@ -304,9 +301,9 @@ def _levels(evidence: Evidence, options: dict[str, Any], form: str) -> dict[str,
         recorded = str(value).startswith("/")
         if recorded:
             part = options.get("part", figures.LIST)
-            benchmark = figures.record(evidence, options["record"], part)
             unit(value, form)
-            value = figures.pointer(benchmark.data, value)
+            with figures.record(evidence, options["record"], part) as benchmark:
+                value = figures.pointer(benchmark.data, value)
         levels[str(name)] = float(Fraction(value))
         if not recorded and not 0 <= levels[str(name)] <= 1:
             raise PageError(f"the level {name}: {value} is neither a share nor a path")

@@ -92,8 +92,7 @@ def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     options = parse(body, OPTIONS, "record", "title")
     title, part = options["title"], "timeline"
     where = {**(options.get("where") or {}), "part": part}
-    benchmark = figures.record(evidence, options["record"], part)
-    with figures.maybe_newer(evidence, benchmark):
+    with figures.record(evidence, options["record"], part) as benchmark:
         found = figures.select(evidence, benchmark, where, "kernel")
     kinds = {key for key in ("programs", "groups") for item in found if key in item}
     if len(kinds) != 1 or any(kinds.isdisjoint(item) for item in found):
