@@ -134,18 +134,11 @@ def picture(root: Path, snippet: str) -> str:
 def with_page(config: str, part: str, title: str, page: str) -> str:
     """mkdocs.yml with a page after the last one of its part, comments and all kept.
 
-    A part without a page becomes the last one but one: behind all parts is reference.
+    The first page of a part comes after the last of all; its author moves it.
     """
-    nav = re.search(r"^nav:.*\n(?:(?: .*)?\n)*", config, re.MULTILINE)
-    if not nav:
-        raise NewError("mkdocs.yml has no nav")
-    of_part = rf"^( +)- (?:[^:\n]+: )?['\"]?{part}/\S+\.(?:md|ipynb).*\n"
-    own = [*re.finditer(of_part, nav[0], re.MULTILINE)]
-    line = f"- {title}: {page}\n"
-    if own:
-        at, line = own[-1].end(), own[-1][1] + line
-    else:
-        at = [*re.finditer("^  - ", nav[0], re.MULTILINE)][-1].start()
-        line = f"  - {part.capitalize()}:\n      {line}"
-    at += nav.start()
-    return config[:at] + line + config[at:]
+    for folder in (part, r"[\w-]+"):
+        line = rf"^( +)- (?:[^:\n]+: )?['\"]?{folder}/\S+\.(?:md|ipynb).*\n"
+        if own := [*re.finditer(line, config, re.MULTILINE)]:
+            at = own[-1].end()
+            return f"{config[:at]}{own[-1][1]}- {title}: {page}\n{config[at:]}"
+    raise NewError("the navigation in mkdocs.yml has no page of a part")

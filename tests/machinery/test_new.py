@@ -100,6 +100,6 @@ def test_a_rung_may_begin_a_part(root):
     test = (root / "tests/snippets/fresh/test_new.py").read_text()
     assert "from snippets.fresh import new" in test
     assert "from tests.snippets.one import suite" in test
-    added = "  - Fresh:\n      - New: fresh/new.md\n"
-    config = CONFIG.replace("  - Two:", f"{added}  - Two:")
-    assert (root / "mkdocs.yml").read_text() == config
+    added = "late.ipynb\n      - New: fresh/new.md\n"
+    config = (root / "mkdocs.yml").read_text()
+    assert config == CONFIG.replace("late.ipynb\n", added)

@@ -206,7 +206,7 @@ def _quoted(
 ) -> tuple[Any, str, bool]:
     """What a benchmark's record has, on which GPU, and whether it is stale."""
     where = dict(map(_pair, filters))
-    part = where.get("part", LIST)
+    part = where.pop("part", LIST)
     with record(evidence, name, part) as benchmark:
         gpu = benchmark.gpu
         if what.startswith("/"):
@@ -214,7 +214,7 @@ def _quoted(
                 raise PageError("one of a list is named by filters, not by its place")
             changed = evidence.outdated(benchmark, "", ())
             return pointer(benchmark.data, what), gpu, bool(changed)
-        found = select(evidence, benchmark, where, what.partition("/")[0])
+        found = select(evidence, benchmark, part, where, what.partition("/")[0])
         if len(found) > 1:
             raise PageError(f"{len(found)} measurements match; say more")
         changed = evidence.outdated(benchmark, part, found)
@@ -333,20 +333,18 @@ def pointer(record: Mapping[str, Any], path: str) -> Any:
 def select(
     evidence: Evidence,
     benchmark: Benchmark,
+    part: str,
     where: Mapping[str, Any],
     *keys: str,
     each: str = "",
 ) -> list[dict[str, Any]]:
-    """The measurements of a record that match and have all keys.
+    """The measurements of a list of a record that match and have all keys.
 
-    They lie in the record's list `measurements`, or in the one that `part` names. With
-    `each`, a measurement is one for each point of its list of that name. A list or a
-    snippet that is newer than the benchmark's run has none: NotYet is raised. Whatever
-    else is not there is misspelt: PageError.
+    With `each`, a measurement is one for each point of its list of that name. A list
+    or a snippet that is newer than the benchmark's run has none: NotYet is raised.
+    Whatever else is not there is misspelt: PageError.
     """
     data, name = benchmark.data, benchmark.path.stem
-    where = dict(where)
-    part = str(where.pop("part", LIST))
     measurements = data.get(part)
     if not isinstance(measurements, list):
         if (evidence.root / layout.benchmark_list(name, part)).is_file():
@@ -363,7 +361,7 @@ def select(
             raise Absent(f"no measurement of {part} has a list {each!r}")
     known = {key for measurement in measurements for key in measurement}
     for key in (*where, *keys):
-        if measurements and key not in known:
+        if key not in known:
             they = ", ".join(sorted(known))
             raise Absent(f"no measurement has {key!r}; they have: {they}")
     wanted = {key: _text(value) for key, value in where.items()}

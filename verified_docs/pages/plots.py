@@ -92,13 +92,12 @@ def grid(
     With `best`, a cell has the largest value of those kernels. Raises PageError, or
     NotYet where that is nothing so far.
     """
-    where = dict(options.get("where") or {})
-    part = where.setdefault("part", options.get("part", figures.LIST))
+    where, part = options.get("where") or {}, options.get("part", figures.LIST)
     keys = [row, column, value, *(["kernel"] if best else [])]
     only = [str(each) for each in best or options.get("only") or ()]
     with figures.record(evidence, options["record"], part) as benchmark:
         each = str(options.get("each", ""))
-        found = figures.select(evidence, benchmark, where, *keys, each=each)
+        found = figures.select(evidence, benchmark, part, where, *keys, each=each)
         if best or row == "kernel":
             only = [e for e in only if figures.known_kernel(evidence, found, e)]
     names: dict[tuple[str, Any], str] = {}

@@ -90,10 +90,9 @@ def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     Raises PageError, or NotYet where there is none so far.
     """
     options = parse(body, OPTIONS, "record", "title")
-    title, part = options["title"], "timeline"
-    where = {**(options.get("where") or {}), "part": part}
+    title, part, where = options["title"], "timeline", options.get("where") or {}
     with figures.record(evidence, options["record"], part) as benchmark:
-        found = figures.select(evidence, benchmark, where, "kernel")
+        found = figures.select(evidence, benchmark, part, where, "kernel")
     kinds = {key for key in ("programs", "groups") for item in found if key in item}
     if len(kinds) != 1 or any(kinds.isdisjoint(item) for item in found):
         raise PageError("its measurements have all `programs`, or all `groups`")
