@@ -177,7 +177,7 @@ def _entry(root: Path, name: str, run: str, seen: Entry | None, end: str) -> Ent
 def _judge(root: Path, name: str, entry: Entry | None) -> str:
     """Why a snippet is not shown to work by an entry, or ""."""
     if entry is None:
-        return State.MISSING
+        return "not run"
     changed = entry.changed(root, name)
     state = entry.judge(changed)
     why = ", ".join(changed or entry.failed or list(entry.skipped))

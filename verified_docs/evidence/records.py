@@ -39,7 +39,6 @@ class State(StrEnum):
     STALE = "stale"
     FAILED = "failed"
     SKIPPED = "skipped too much"
-    MISSING = "not run"
 
 
 @dataclass(frozen=True)
