@@ -272,10 +272,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "verification": (lambda s, *_: badges.table(s.statuses(), s.base, s.published), ()),
     "confirm": (confirm, ()),
     # The pages of the navigation that are rungs.
-    "ladder": (
-        lambda s, *_: ladder.render(s.evidence.root / "docs", s.nav, s.base, s.way),
-        (),
-    ),
+    "ladder": (lambda s, *_: ladder.render(s.navigation, s.base), ()),
     "proof": (proof, ()),
     "console": (console, ()),
 }

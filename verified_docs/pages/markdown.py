@@ -19,6 +19,7 @@ from markdown.preprocessors import Preprocessor
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import blocks, figures
 from verified_docs.pages.errors import PageError
+from verified_docs.pages.ladder import Navigation
 from verified_docs.pages.made import END, marked
 from verified_docs.pages.math import Tex, TexTreeprocessor
 from verified_docs.pages.opening import Opening
@@ -64,15 +65,15 @@ class VerifiedDocs(Extension):
         macros, identifiers = tensors(self.getConfig("tensors"))
         evidence = self.getConfig("evidence") or Evidence(root, self.getConfig("gpu"))
         plots = {"kernels": {}, "axes": {}} | self.getConfig("plots")
+        nav, goal = self.getConfig("nav"), self.getConfig("goal")
         self.site = Site(
             evidence,
+            Navigation(root / "docs", nav, goal),
             self.getConfig("published"),
             frozenset(identifiers.items()),
-            self.getConfig("nav"),
             self.getConfig("repository"),
             Style(**plots),
             self.getConfig("mark"),
-            goal=self.getConfig("goal"),
         )
         fence = {
             "name": "*",

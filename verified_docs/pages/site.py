@@ -1,7 +1,7 @@
 """What the Markdown extension is told about the site, and the page that it reads."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,8 +9,9 @@ from markdown import Markdown
 
 from verified_docs import layout
 from verified_docs.evidence.status import Evidence, Status
-from verified_docs.pages import figures, ladder
+from verified_docs.pages import figures
 from verified_docs.pages.highlight import Identifiers
+from verified_docs.pages.ladder import Navigation
 from verified_docs.pages.plots import Style
 
 
@@ -20,33 +21,25 @@ class Site:
 
     `published` is the commit whose run publishes the site, if one does.
     `identifiers` are names in Python code with a class of their own: (m_i, t-m).
-    `nav` is the navigation as mkdocs.yml has it, `goal` the page in it to which the
-    short way leads. `repository` is where the repository is public, or "". `style` is
-    that of the plots, `mark` the word of the check, see made.py. `base` is the way
-    from the page at hand to the root of the site.
+    `repository` is where the repository is public, or "". `style` is that of the plots,
+    `mark` the word of the check, see made.py. `base` is the way from the page at hand
+    to the root of the site.
     """
 
     evidence: Evidence
+    navigation: Navigation
     published: str = ""
     identifiers: Identifiers = frozenset()
-    nav: Sequence[Mapping[str, Any]] = ()
     repository: str = ""
     style: Style = field(default_factory=lambda: Style({}, {}))
     mark: str = ""
     base: str = "/"
-    goal: str = ""
     badged: set[str] = field(default_factory=set)  # snippets whose badge the page has
 
     @functools.cached_property
     def works(self) -> Mapping[str, str]:
         """The anchors of the works that the bibliography names."""
-        return figures.works(self.evidence.root / "docs")
-
-    @functools.cached_property
-    def way(self) -> Mapping[str, str]:
-        """The pages of the short way to the goal, see ladder.py."""
-        docs = self.evidence.root / "docs"
-        return ladder.way(docs, self.nav, self.goal) if self.goal else {}
+        return figures.works(self.navigation.docs)
 
     def statuses(self) -> list[Status]:
         """The state of every snippet."""

@@ -35,7 +35,7 @@ class Terms(Treeprocessor):
 
     def run(self, root: Element) -> None:
         """Change the page in place."""
-        docs, page = self.site.evidence.root / "docs", source(self.md)
+        docs, page = self.site.navigation.docs, source(self.md)
         if not page or page == GLOSSARY:
             return
         glossary = posixpath.relpath(GLOSSARY, posixpath.dirname(page))
