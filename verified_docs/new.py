@@ -2,15 +2,14 @@
 
 A rung is a small difference from another one, of its own part or, as in
 FROM=attention/flash2, of another. So the snippet, its tests and its mutants are copied
-with the name changed, and are green at once; a page shows the copy and what differs,
-and the navigation gets its line. Nothing that exists is overwritten.
+with the name changed, and are green at once; a page shows the copy, and the navigation
+gets its line. Nothing that exists is overwritten.
 """
 
 import re
 from pathlib import Path
 
 from verified_docs import layout
-from verified_docs.code import snippets
 
 USAGE = "make new NAME=softmax/log_softmax FROM=one_row"
 NAME = re.compile(r"[a-z]\w*/[a-z]\w*", re.ASCII)
@@ -27,25 +26,19 @@ The problem in two sentences: what is still wrong with the rung before, with its
 {picture}
 ## The kernel
 
+Take its sections in place of the file, each beside its explanation.
+
 ```python
---8<-- "{rung}.py:{kernel}"
+--8<-- "{rung}.py"
 ```
 
 ## What changed
 
-Once the kernel differs, a fence shows how: diff, from "{origin}.py:{kernel}" to
-"{rung}.py:{kernel}".
+Once the kernel differs, a fence shows how: diff, from "{origin}.py" to "{rung}.py".
 
-??? note "Launch and demo"
-{folded}
 ## What you have now
 
 What the kernel does, and what is still wrong with it.
-"""
-FOLDED = """
-    ```python
-    --8<-- "{rung}.py:{section}"
-    ```
 """
 
 
@@ -72,14 +65,8 @@ def lay_out(root: Path, rung: str, origin: str) -> list[str]:
         texts[file_of(f"{rung}.py")] = renamed(path.read_text("utf-8"), origin, rung)
     title = name.replace("_", " ").capitalize()
     page = f"{part}/{name.replace('_', '-')}.md"
-    kernel, *others = sections(root, f"{origin}.py")
     texts[f"docs/{page}"] = PAGE.format(
-        title=title,
-        rung=rung,
-        origin=origin,
-        picture=picture(root, f"{origin}.py"),
-        kernel=kernel,
-        folded="".join(FOLDED.format(rung=rung, section=each) for each in others),
+        title=title, rung=rung, origin=origin, picture=picture(root, f"{origin}.py")
     )
     if there := [file for file in texts if (root / file).exists()]:
         raise NewError(f"{there[0]} is there already")
@@ -108,17 +95,6 @@ def renamed(text: str, origin: str, rung: str) -> str:
 
 def _camel(name: str) -> str:
     return name.title().replace("_", "")
-
-
-def sections(root: Path, snippet: str) -> list[str]:
-    """The sections of a snippet that lie in no other, the kernel first."""
-    found = snippets.load(root, snippet).sections.values()
-    outer = [
-        each.name
-        for each in found
-        if not any(o.first < each.first and each.last < o.last for o in found)
-    ]
-    return sorted(outer, key=lambda name: name != "kernel")
 
 
 def picture(root: Path, snippet: str) -> str:

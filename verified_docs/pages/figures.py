@@ -15,10 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
-
-from markdown.extensions.toc import slugify
 
 from verified_docs import layout
 from verified_docs.evidence.records import Benchmark
@@ -258,14 +256,6 @@ def stated(text: str, entries: Mapping[str, str], base: str) -> str:
         f'<a class="stated" href="{base}{BIBLIOGRAPHY}/#{entries[entry]}" '
         f'title="{escape(source)}">{escape(figure)}</a>'
     )
-
-
-def works(docs: Path) -> dict[str, str]:
-    """The anchors of the bibliography's entries, by their titles."""
-    path = docs / f"{BIBLIOGRAPHY}.md"
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    titles = re.findall(r"^### (.+?)\s*$", text, re.MULTILINE)
-    return {title: slugify(title, "-") for title in titles}
 
 
 def unmeasured() -> str:

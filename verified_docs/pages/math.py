@@ -43,17 +43,17 @@ class Tex:
     def __init__(self, katex: Path, macros: dict[str, str] | None = None) -> None:
         self.katex = katex
         self.macros = json.dumps(macros or {}, sort_keys=True)
+        self.known = _known(katex, self.macros)
 
     def render(self, formula: str, display: bool = False) -> str:
         """The formula as HTML with MathML inside. Raises PageError."""
         self.prepare([(formula, display)])
-        return _known(self.katex, self.macros)[formula.strip(), display]
+        return self.known[formula.strip(), display]
 
     def prepare(self, formulas: Iterable[tuple[str, bool]]) -> None:
         """Render those that are new, in one call of the engine. Raises PageError."""
-        known = _known(self.katex, self.macros)
         wanted = dict.fromkeys((formula.strip(), each) for formula, each in formulas)
-        new = [each for each in wanted if each not in known]
+        new = [each for each in wanted if each not in self.known]
         if not new:
             return
         call = f"render({json.dumps(new)}, {json.dumps(self.macros)})"
@@ -61,7 +61,7 @@ class Tex:
         for each, (html, error) in zip(new, found, strict=True):
             if error:
                 raise PageError(f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1]}")
-            known[each] = html
+            self.known[each] = html
 
 
 @functools.cache

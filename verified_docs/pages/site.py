@@ -13,6 +13,7 @@ from verified_docs.pages import figures
 from verified_docs.pages.highlight import Identifiers
 from verified_docs.pages.ladder import Navigation
 from verified_docs.pages.plots import Style
+from verified_docs.pages.sources import headings
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Site:
     @functools.cached_property
     def works(self) -> Mapping[str, str]:
         """The anchors of the works that the bibliography names."""
-        return figures.works(self.navigation.docs)
+        return headings(self.navigation.docs / f"{figures.BIBLIOGRAPHY}.md")
 
     def statuses(self) -> list[Status]:
         """The state of every snippet."""
