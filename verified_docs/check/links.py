@@ -49,13 +49,11 @@ def fault(site: Site, page: Page, url: str, ids: Mapping[Path, Collection[str]])
     else:
         target = page.file.parent / path if path else page.file
     target = Path(posixpath.normpath(target.as_posix()))
-    if not target.is_relative_to(site.made):
-        return "leaves the site"
     if target.is_dir():
         if path and not path.endswith(("/", ".", "..")):
             return "is a folder and needs a / at its end"
         target /= "index.html"
-    if not target.is_file():
+    if not (target.is_relative_to(site.made) and target.is_file()):
         return "leads to no file of the site"
     anchor = unquote(parts.fragment)
     known_here = ids.get(target, {anchor, ""})

@@ -167,11 +167,9 @@ def _entry(root: Path, name: str, run: str, seen: Entry | None, end: str) -> Ent
     """What was recorded; a failure where the tests did not run to a good end."""
     if seen and (not end or seen.failed):
         return seen
-    failed = [end or "its tests did not run"]
-    if seen:
-        return replace(seen, state="failed", failed=failed)
     files = records.hashes(root, manifest.beside(root, name))
-    return Entry(run, "failed", failed, 0, {}, {}, "", "", files)
+    entry = seen or Entry(run, "failed", [], 0, {}, {}, "", "", files)
+    return replace(entry, state="failed", failed=[end or "its tests did not run"])
 
 
 def _judge(root: Path, name: str, entry: Entry | None) -> str:

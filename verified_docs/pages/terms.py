@@ -42,8 +42,8 @@ class Terms(Treeprocessor):
             if address == glossary and anchor:
                 link.set("class", "term")
                 linked.add(anchor)
-        if "idea" in front_matter(docs / page):
-            known = names(headings(docs / GLOSSARY), self.everyday)
+        known = names(headings(docs / GLOSSARY), self.everyday)
+        if known and "idea" in front_matter(docs / page):
             Linker(known, glossary, linked).visit(root)
 
 
