@@ -25,8 +25,7 @@ from pathlib import Path
 from verified_docs import languages, layout
 
 COMMENT = languages.LANGUAGES[".py"].comment
-MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):(.*)\]")
-NAME = re.compile(r"[a-z][a-z0-9_]*")
+MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):([a-z][a-z0-9_]*)\]")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
 BLANK = "\t\f"
@@ -94,8 +93,6 @@ def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     statements = _statements(nodes, lines)
     whole = _show("", (0, len(lines) + 1), lines, markers, statements)
-    if not whole.text.strip():
-        raise Refused(1, "the file is empty")
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
     sections = {}
     for name, span in spans.items():
@@ -103,10 +100,6 @@ def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
         if not shown.text.strip():
             raise Refused(span[0], f"section {name!r} is empty")
         sections[name] = replace(shown, cut=_cut(functions, span))
-    for marker in markers:
-        inside = any(first < marker.line < last for first, last in spans.values())
-        if marker.kind == "line" and not inside:
-            raise Refused(marker.line, "a marked line lies outside all sections")
     return whole, sections
 
 
@@ -144,10 +137,6 @@ def _markers(text: str) -> list[Marker]:
             forms = "[start:name], [end:name] or [line:name], a comment on its own line"
             reason = f"{shown.strip()!r} is no marker; write # --8<-- {forms}"
             raise Refused(number, reason)
-    for marker in found:
-        if not NAME.fullmatch(marker.name):
-            reason = f"{marker.name!r} is no name; names match {NAME.pattern}"
-            raise Refused(marker.line, reason)
     return found
 
 
@@ -309,7 +298,6 @@ def _show(
         kept.pop()
     text = textwrap.dedent("\n".join(lines[number - 1] for number in kept)) + "\n"
     marks: dict[str, range] = {}
-    named: dict[int, str] = {}
     for marker in within.values():
         if marker.kind != "line":
             continue
@@ -317,10 +305,6 @@ def _show(
         if not code:
             raise Refused(marker.line, f"[line:{marker.name}] names no line")
         start, end = code[0], min(statements.get(code[0], code[0]), last)
-        if start in named:
-            reason = f"it names the same line as [line:{named[start]}]"
-            raise Refused(marker.line, reason)
-        named[start] = marker.name
         places = [n for n, number in enumerate(kept) if start <= number <= end]
         marks[marker.name] = range(places[0], places[-1] + 1)
     return Section(name, text, first, last, kept, marks)
