@@ -14,7 +14,6 @@ from html import escape
 from statistics import fmean
 from typing import Any
 
-from verified_docs.pages.errors import PageError
 from verified_docs.pages.figures import BREAKS, Source, beside, render
 
 MARGIN = 14  # between the frame and the first and last column
@@ -139,12 +138,12 @@ class Frame:
 
 
 def draw(plot: Plot, layout: Layout) -> str:
-    """The inside of the SVG. Raises PageError."""
+    """The inside of the SVG."""
     values = [value for line in plot.lines for value in line.values.values()]
     shown = [*values, *plot.levels.values()]
     linear = plot.y_scale == "linear"
     ticks = round_ticks(max(shown)) if linear else _powers(shown)
-    x_scale, y_scale = _scale(plot.x_scale), _scale(plot.y_scale)
+    x_scale, y_scale = SCALES[plot.x_scale], SCALES[plot.y_scale]
     frame = Frame(layout, x_scale, y_scale, plot.columns, ticks)
     places = dict(_places(plot, frame))
     drawn = "".join(
@@ -157,14 +156,6 @@ def draw(plot: Plot, layout: Layout) -> str:
     )
     # Said once, by the columns.
     return f'<g aria-hidden="true">{drawn}</g>' + "".join(_columns(plot, frame, places))
-
-
-def _scale(name: str) -> Callable[[float], float]:
-    """The scale of that name. Raises PageError."""
-    if name not in SCALES:
-        known = ", ".join(SCALES)
-        raise PageError(f"{name!r} is no scale; the scales are: {known}")
-    return SCALES[name]
 
 
 def _y_axis(plot: Plot, frame: Frame) -> Iterator[str]:

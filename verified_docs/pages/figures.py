@@ -110,8 +110,6 @@ def render(value: Any, form: str = "") -> str:
     if form not in FORMATS:
         known = ", ".join(FORMATS)
         raise PageError(f"{form!r} is no format; the formats are: {known}")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise PageError(f"{value!r} is no number; it cannot be shown as {form}")
     return FORMATS[form](value)
 
 
@@ -203,7 +201,7 @@ def _quoted(
     evidence: Evidence, name: str, what: str, filters: list[str]
 ) -> tuple[Any, str, bool]:
     """What a benchmark's record has, on which GPU, and whether it is stale."""
-    where = dict(map(_pair, filters))
+    where = dict(each.partition("=")[::2] for each in filters)
     part = where.pop("part", LIST)
     with record(evidence, name, part) as benchmark:
         gpu = benchmark.gpu
@@ -220,12 +218,9 @@ def _quoted(
 
 
 def _verified(
-    evidence: Evidence, kind: str, file: str, *rest: str
+    evidence: Evidence, kind: str, file: str, what: str
 ) -> tuple[Any, str, bool]:
     """What the tests of a file showed, on which GPU, and whether it is stale."""
-    if len(rest) != 1:
-        what = "FACT, such as torch" if kind == "run" else "DTYPE"
-        raise PageError(f"it is written {{measured: {kind} FILE {what}}}")
     evidence.status(file)  # Raises SnippetError where there is no such file.
     run = evidence.quote(file)
     if run is None:
@@ -234,10 +229,10 @@ def _verified(
         facts = run.facts
     else:
         facts = {key: getattr(e, kind) for key, e in run.entry.errors.items()}
-    if rest[0] not in facts:
+    if what not in facts:
         known = ", ".join(facts) or "none"
-        raise PageError(f"{file} has no {kind} of {rest[0]!r}; there are: {known}")
-    return facts[rest[0]], run.gpu, not run.fresh
+        raise PageError(f"{file} has no {kind} of {what!r}; there are: {known}")
+    return facts[what], run.gpu, not run.fresh
 
 
 def stated(text: str, entries: Mapping[str, str], base: str) -> str:
@@ -386,10 +381,3 @@ def known_kernel(
 def _text(value: Any) -> str:
     """A value as a filter has it: true and false as in JSON."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _pair(item: str) -> tuple[str, str]:
-    key, equals, value = item.partition("=")
-    if not equals:
-        raise PageError(f"{item!r} is no filter; write key=value")
-    return key, value

@@ -18,23 +18,18 @@ TABLE = SHARED | {"rows", "columns", "value", "values"}
 SEVERAL = SHARED - {"format"} | {"rows", "values"}
 HEAT = SHARED | {"rows", "columns", "value", "against"}
 SHADES = ("under 60\u00a0%", "60 to 70", "70 to 80", "80 to 90", "90 to 100", "faster")
-COLOURS = 12  # --series-1 and so on, in colours.css
 
 
 @dataclass(frozen=True)
 class Style:
-    """How every plot of the site shows a kernel, and what it calls an axis."""
+    """How every plot of the site shows a kernel, and what it calls an axis.
+
+    A kernel has a colour, --series-1 and so on in colours.css, and a marker.
+    """
 
     kernels: Mapping[str, tuple[int, str]]
     axes: Mapping[str, str]
     spans: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Raises ValueError where a kernel's colour or marker is none."""
-        for name, (colour, marker) in self.kernels.items():
-            if colour not in range(1, COLOURS + 1) or marker not in MARKERS:
-                wanted = f"a colour from 1 to {COLOURS} and one of {', '.join(MARKERS)}"
-                raise ValueError(f"plots: {name}: {wanted}")
 
     def of(self, name: str, table: str) -> Any:
         """What a table has for a name: kernel, axis or span. Raises PageError."""
@@ -180,8 +175,6 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     form = unit(options["y"], str(options.get("format", "")))
     title, series = options["title"], options["series"]
     found = grid(evidence, options, series, options["x"], options["y"])
-    if len(found.rows) > len(MARKERS):
-        raise PageError(f"{len(found.rows)} series; at most {len(MARKERS)}: use only")
     lines = [style.line(found, series, row) for row in found.rows]
     if len({line.classes for line in lines}) < len(lines):
         raise PageError("two of its series have one colour in mkdocs.yml")
