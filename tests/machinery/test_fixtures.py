@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -79,23 +78,19 @@ def test_gpu():
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Path:
+def tree(tmp_path: Path) -> Repository:
     tree = Repository(tmp_path, "part")
     shutil.copytree(ROOT / "tests/harness", tmp_path / "tests/harness")
     for name in ("pytest.ini", "tests/conftest.py", "tests/snippets/conftest.py"):
         tree.write({name: (ROOT / name).read_bytes(), "tests/__init__.py": ""})
     tree.snippet("part/wrong_ones.py", SNIPPET, TESTS)
-    return tmp_path
+    return tree
 
 
 @pytest.mark.skipif(not triton.knobs.runtime.interpret, reason="tested without a GPU")
 def test_what_they_catch_and_what_they_let_through(tree):
     command = [sys.executable, "-m", "pytest", "--rootdir=.", "-rA", "tests/snippets"]
-    own = os.environ | {"PYTHONPATH": str(ROOT)}
-    run = subprocess.run(
-        command, cwd=tree, env=own, capture_output=True, text=True, timeout=60
-    )
-    told = run.stdout
+    told = tree.run(*command, **os.environ | {"PYTHONPATH": str(ROOT)}).stdout
     outcomes = {
         line.split(" - ")[0].replace("tests/snippets/part/test_wrong_ones.py::", "")
         for line in told.splitlines()
@@ -117,7 +112,7 @@ def test_what_they_catch_and_what_they_let_through(tree):
         "3 failed, 6 passed, 1 skipped, 1 error",
     ):
         assert re.search(words, told)
-    seen = records.load(tree / layout.verification_file()).snippets
+    seen = records.load(tree.root / layout.verification_file()).snippets
     assert [entry.state for entry in seen["part/wrong_ones.py"].values()] == ["failed"]
 
 

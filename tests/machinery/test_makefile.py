@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 
 import pytest
@@ -31,15 +30,7 @@ class Tree(Repository):
 
     def make(self, *arguments: str) -> tuple[int, str]:
         path = f"{self.root / 'bin'}:{os.environ['PATH']}"
-        run = subprocess.run(
-            ["make", *arguments],
-            cwd=self.root,
-            env={"PATH": path, "HOME": str(self.root)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=120,
-        )
+        run = self.run("make", *arguments, PATH=path, HOME=str(self.root))
         assert "Traceback" not in run.stdout
         return run.returncode, run.stdout
 
