@@ -36,27 +36,19 @@ class SnippetError(ValueError):
 
     def __init__(self, path: Path | str, line: int, reason: str) -> None:
         super().__init__(f"{path}:{line}: {reason}")
-        self.path = path
-        self.line = line
-        self.reason = reason
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a snippet as a page shows it. `name` is "" for the whole file.
+    """A part of a snippet as a page shows it."""
 
-    `marks` maps the name of a marked statement to its lines in `text`, counted from 0.
-    `first` and `last` are lines of the file, counted from 1, and so are `numbers`, one
-    for each line of `text`. `cut` is the function of which it shows only a part, or "".
-    """
-
-    name: str
+    name: str  # "" for the whole file
     text: str
-    first: int
+    first: int  # of its lines in the file, counted from 1
     last: int
-    numbers: list[int]
-    marks: dict[str, range] = field(default_factory=dict)
-    cut: str = ""
+    numbers: list[int]  # in the file, of each line of the text
+    marks: dict[str, range] = field(default_factory=dict)  # lines of the text, from 0
+    cut: str = ""  # the function of which it shows only a part
 
 
 @dataclass(frozen=True)

@@ -51,29 +51,17 @@ class Error:
 
 @dataclass(frozen=True)
 class Entry:
-    """What one run showed of a snippet.
+    """What one run showed of a snippet."""
 
-    Attributes:
-        run: the run's name in the same file.
-        state: "passed", or "failed".
-        failed: the cases that did not pass.
-        cases: how many passed.
-        skipped: why, for each case that did not run.
-        errors: the largest error for each dtype.
-        no_accuracy: why there is none, as the tests declare it.
-        output: what the demo printed.
-        manifest: all files that the tests loaded.
-    """
-
-    run: str
-    state: str
-    failed: list[str]
-    cases: int
-    skipped: dict[str, str]
-    errors: dict[str, Error]
-    no_accuracy: str
-    output: str
-    manifest: Manifest
+    run: str  # its name in the same file
+    state: str  # "passed" or "failed"
+    failed: list[str]  # the cases that did not pass
+    cases: int  # how many passed
+    skipped: dict[str, str]  # why, for each case that did not run
+    errors: dict[str, Error]  # the largest for each dtype
+    no_accuracy: str  # why there is none, as the tests declare it
+    output: str  # what the demo printed
+    manifest: Manifest  # all files that the tests loaded
 
     def changed(self, root: Path, snippet: str) -> list[str]:
         """The files that are not what the run loaded, and those new around it."""
@@ -93,13 +81,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Verification:
-    """One verification.json.
-
-    Attributes:
-        path: the file.
-        runs: where and when each run was, by its name.
-        snippets: by the snippet, then by the versions it ran with.
-    """
+    """One verification.json: runs by name, entries by snippet and its versions."""
 
     path: Path
     runs: dict[str, Facts] = field(default_factory=dict)

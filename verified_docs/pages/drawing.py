@@ -39,11 +39,7 @@ SCALES: dict[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the parts of a drawing are, in its own pixels: the frame, then the labels.
-
-    `row` is the height of a label, `below` how far its value stands below its name,
-    `letters` how many a line of the name has room for.
-    """
+    """Where the parts of a drawing are, in its own pixels: the frame, the labels."""
 
     name: str
     width: int
@@ -52,9 +48,9 @@ class Layout:
     right: int
     top: int
     bottom: int
-    row: int
-    below: int
-    letters: int
+    row: int  # the height of a label
+    below: int  # how far its value stands below its name
+    letters: int  # how many a line of the name has room for
 
     def svg(self, label: str, drawn: str, role: str) -> str:
         """The element around a drawing: a group if its parts take the focus, or img."""

@@ -18,23 +18,16 @@ from verified_docs.pages.sources import headings
 
 @dataclass
 class Site:
-    """The evidence, and the conventions of the pages.
-
-    `published` is the commit whose run publishes the site, if one does.
-    `identifiers` are names in Python code with a class of their own: (m_i, t-m).
-    `repository` is where the repository is public, or "". `style` is that of the plots,
-    `mark` the word of the check, see made.py. `base` is the way from the page at hand
-    to the root of the site.
-    """
+    """The evidence, and the conventions of the pages."""
 
     evidence: Evidence
     navigation: Navigation
-    published: str = ""
-    identifiers: Identifiers = frozenset()
-    repository: str = ""
+    published: str = ""  # the commit whose run publishes the site, if one does
+    identifiers: Identifiers = frozenset()  # names in Python code, each with its class
+    repository: str = ""  # where that is public
     style: Style = field(default_factory=lambda: Style({}, {}))
-    mark: str = ""
-    base: str = "/"
+    mark: str = ""  # the word of the check, see made.py
+    base: str = "/"  # the way from the page at hand to the root of the site
     badged: set[str] = field(default_factory=set)  # snippets whose badge the page has
 
     @functools.cached_property
