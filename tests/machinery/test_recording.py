@@ -300,19 +300,12 @@ def test_what_is_left():
     assert status == 0, told
 
 
-def test_gpus_and_versions_stand_side_by_side(recorded):
-    folder = recorded.root / "gpu"
-    (folder / "torch-2.11.0.dist-info").rename(folder / "torch-2.12.0.dist-info")
-    recorded.edit("gpu/torch-2.12.0.dist-info/METADATA", "2.11.0", "2.12.0")
-    assert recorded.gpu()[0] == 0
-    newer = "torch 2.12.0, triton 3.6.0"
-    assert list(recorded.record()["snippets"]["part/b.py"]) == [KEY, newer]
+def test_a_failure_on_a_second_gpu_is_recorded_and_shown(recorded):
     recorded.edit("gpu/torch.py", "H200", "H100")
     recorded.edit(TEST_B, "VALUE == 1", "VALUE > case / 8")
     assert recorded.gpu()[0] == 1
     assert [(run.gpu, str(run.state)) for run in recorded.runs()] == [
         ("NVIDIA H100", "failed"),
-        ("NVIDIA H200", "stale"),
         ("NVIDIA H200", "stale"),
     ]
     assert recorded.state("b")[0] == "failed"
@@ -458,15 +451,12 @@ def test_whatever_is_loaded_is_hashed(tree):
     assert tree.state("a") == tree.state() == ("verified", [])
 
 
-def test_a_test_that_moves_and_a_new_conftest_make_stale(recorded):
+def test_a_test_that_moves_makes_stale_and_mutants_do_not(recorded):
     recorded.write({"tests/mutants/part/b.py": "MUTANTS = []\n"})
-    recorded.write({"tests/snippets/other/conftest.py": ""})
     assert recorded.state() == ("verified", [])
     moved = recorded.read(SUITE)
     recorded.write({SUITE: "", TEST_B: recorded.read(TEST_B) + moved})
     assert recorded.state() == ("stale", [SUITE, TEST_B])
-    recorded.write({"tests/snippets/part/conftest.py": ""})
-    assert "tests/snippets/part/conftest.py" in recorded.state()[1]
 
 
 def test_a_snippet_that_is_edited_while_it_runs_does_not_pass(tree, monkeypatch):
