@@ -135,7 +135,6 @@ PAGES = [
     ("leads to no file of the site", '<a href="../../../x.html">x</a>'),
     ("needs a / at its end", '<a href="../../part/page">x</a>'),
     ("2 elements have the id", '## Twofold\n\n<span id="twofold">x</span>'),
-    ("no line of code is marked", "- x\n{: data-line='gone' }"),
     (ELEMENT, '<a class="stated" href="../">7 ms</a>'),
     # Commands.
     (COMMAND, "```console\n$ rm -r x\n```"),

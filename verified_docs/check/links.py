@@ -26,12 +26,6 @@ def check(site: Site) -> Iterator[Finding]:
         for name, count in ids[page.file].items():
             if count > 1:
                 yield page.fault(f"{count} elements have the id {name!r}", name)
-        told, marked = (
-            {node.attrs.sget("data-line") for node in page.root.css(selector)}
-            for selector in ("[data-line]", "code [data-line]")
-        )
-        for line in told - marked:
-            yield page.fault(f"no line of code is marked {line!r}", line)
 
 
 def fault(site: Site, page: Page, url: str, ids: Mapping[Path, Collection[str]]) -> str:
