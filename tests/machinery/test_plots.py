@@ -477,13 +477,6 @@ def test_what_a_time_line_cannot_draw(repository):
         spans(repository, TIMELINE.replace("64", "128"))  # it has neither
 
 
-def test_what_has_no_place_in_a_plot(repository):
-    repository.measure(measured(fraction_of_copy=lambda f: 0))
-    assert plot(repository) is not None
-    repository.measure(MEASUREMENTS[:1])  # One size makes a plot.
-    assert plot(repository).find(".//path[@class='plot-mark']") is not None
-
-
 def test_a_page_chooses_what_the_axis_says_first(repository):
     near = {128: 1.0, 8192: 1.0, 16384: 1.0, 1048576: 1.0}
     elsewhere(repository, fraction_of_copy=near)

@@ -213,15 +213,6 @@ def test_outside_sections_stand_a_docstring_imports_and_constants():
     assert list(parse(f"{text}A: int = 1\nB = C_2 = math.log(A)\n{SHOWN}").sections)
 
 
-def test_a_script_may_be_shown_in_parts():
-    script = 'if __name__ == "__main__":\n'
-    part = "    # --8<-- [start:a]\n    x = 1\n    # --8<-- [end:a]\n"
-    more = part.replace(":a]", ":b]")
-    assert list(parse(f"{script}{part}{more}").sections) == ["a", "b"]
-    with pytest.raises(SnippetError, match="code outside all sections"):
-        parse(f"{script}{part}    x = 2\n{more}")
-
-
 def test_a_section_that_shows_part_of_a_function_says_so():
     assert {each.cut for each in parse(FILE).sections.values()} == {""}
     body = "    # --8<-- [start:b]\n    return 1\n    # --8<-- [end:b]"

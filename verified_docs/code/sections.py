@@ -143,10 +143,9 @@ def _refuse_hidden(tree: ast.Module, spans: dict[str, tuple[int, int]]) -> None:
     bound: dict[str, int] = {}
     for place, node in enumerate(tree.body):
         names = list(dict.fromkeys(_bound(node)))
-        for each in [node] if _shown(node, spans) else _guarded(node):
-            if not _shown(each, spans) and not _is_plain(each, place, names):
-                reason = "code outside all sections; only constants and imports may be"
-                raise Refused(each.lineno, reason)
+        if not _shown(node, spans) and not _is_plain(node, place, names):
+            reason = "code outside all sections; only constants and imports may be"
+            raise Refused(node.lineno, reason)
         for name in names:
             if name == "*":
                 raise Refused(node.lineno, "import * binds names that nobody sees")
@@ -166,14 +165,6 @@ def _first(node: ast.stmt) -> int:
     """The first line of a statement: that of its first decorator, if it has one."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(each.lineno for each in decorators)])
-
-
-def _guarded(node: ast.stmt) -> list[ast.stmt]:
-    """What runs in a file called as a script: such a block may hold sections."""
-    match node:
-        case ast.If(test, body, []) if ast.unparse(test) == "__name__ == '__main__'":
-            return body
-    return [node]
 
 
 def _is_plain(node: ast.stmt, place: int, names: list[str]) -> bool:

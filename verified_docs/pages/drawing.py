@@ -118,11 +118,9 @@ class Frame:
     ticks: list[float]
 
     def x(self, value: float) -> float:
-        """The horizontal position; a single column is in the middle."""
+        """The horizontal position, from the first column at the left."""
         low, high = (self.x_scale(self.columns[n]) for n in (0, -1))
         left, right = self.layout.left, self.layout.right
-        if low == high:
-            return (left + right) / 2
         inner = right - left - 2 * MARGIN
         return left + MARGIN + inner * (self.x_scale(value) - low) / (high - low)
 
@@ -316,8 +314,6 @@ def _columns(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str
 
 def round_ticks(top: float) -> list[float]:
     """From 0 to `top` or a little beyond, four to eight at a round distance."""
-    if top <= 0:
-        return [0.0, 1.0]
     power = 10.0 ** math.floor(math.log10(top / 4))
     step = next(power * m for m in (1, 2, 2.5, 5, 10) if top / (power * m) <= 6)
     return [n * step for n in range(math.ceil(top / step - 1e-9) + 1)]

@@ -69,6 +69,4 @@ def _span(name: str, text: str) -> str:
 @functools.cache
 def _kind(token: _TokenType) -> str:
     """Pygments' short name of the kind of token."""
-    while token not in STANDARD_TYPES and token.parent is not None:
-        token = token.parent
     return "" if token in PLAIN else STANDARD_TYPES[token]
