@@ -38,7 +38,7 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         given = repr(body.strip()[:60])
         raise PageError(f"code comes from snippets: {wanted}, not {given}")
     snippet, section = site.evidence.resolve(match[1])
-    lines = highlight.section(snippet.whole, section, site.identifiers)
+    lines = [*highlight.highlight(section.text, "python", site.identifiers)]
     for name, span in section.marks.items():
         lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
         lines[span[-1]] += "</span>"
@@ -98,8 +98,8 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     if old == new:
         raise PageError(f"{options['from']} and {options['to']} do not differ")
     before, after = (
-        highlight.section(snippet.whole, section, site.identifiers)
-        for snippet, section in sides
+        highlight.highlight(section.text, "python", site.identifiers)
+        for _, section in sides
     )
     shown = {"-": before, "+": after, " ": after}
     tags = {"-": "del", "+": "ins", " ": "span"}
