@@ -115,7 +115,7 @@ def test_sources_that_make_no_site(site, caplog, edit, reason):
 def test_a_section_that_the_machinery_cuts_wrong(site, monkeypatch):
     def section(snippet: snippets.Snippet, name: str) -> sections.Section:
         shown = right(snippet, name)
-        return replace(shown, numbers=[*shown.numbers, shown.numbers[-1]])
+        return replace(shown, text=f"{shown.text}x = 1\n")
 
     right = snippets.Snippet.section
     monkeypatch.setattr(snippets.Snippet, "section", section)
