@@ -20,7 +20,7 @@ DRAWN = "<text>3 <tspan>ms</tspan></text><text>$x^2$</text></svg>"
 SAID = [
     (
         [PAGE, '"part/one.py:demo"', '"part/two.py"'],
-        [f"{SNIPPET}:18: no page shows the section 'demo' [FAULT]"],
+        [f"{SNIPPET}:19: no page shows the section 'demo' [FAULT]"],
     ),
     (
         [PAGE, "kernel=part/two.py n=4", "kernel=part/one.py"],

@@ -346,17 +346,14 @@ def test_nothing_measured_is_said(repository):
         (PLOT, "x: cols", "x: clos", "no measurement has 'clos'"),
         (PLOT, "log2", "log3", "'log3'"),
         (PLOT, "where: {dtype: float32}\n", "", "several measurements"),
-        (PLOT, "{copy: 1, half: 1/2}", "1", "levels are written"),
         (PLOT, "half: 1/2", "half: 6.7e14", "is neither a share nor a path"),
         (PLOT, "half: 1/2", "half: /ceilings/copy", "copy is shown as TB/s or GB/s"),
         (PLOT, "x: cols", "x: fresh", "'fresh' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: new}", "'new' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: twice}", "two of its series have one co"),
-        (HEAT, "against:", "# against:", "it needs the options 'only' and 'against'"),
         (HEAT, "[torch.softmax, e", "[nobody, e", "there is no kernel 'nobody'"),
         (QUANTITIES, "where:", "format: percent\nwhere:", "no option 'format'"),
         (QUANTITIES, "cols | count", "cols | ms", "cols is shown as"),
-        (QUANTITIES, "values:", "values: cols\nonly:", "values are written"),
     ],
 )
 def test_faults(repository, body, old, new, reason):
@@ -472,9 +469,6 @@ def test_a_time_line_of_warp_groups(repository):
 def test_what_a_time_line_cannot_draw(repository):
     with pytest.raises(PageError, match="has no measurement with seq=65"):
         spans(repository, TIMELINE.replace("64", "65"))
-    measure_groups(repository, "consumer")
-    with pytest.raises(PageError, match="all `programs`, or all `groups`"):
-        spans(repository, TIMELINE.replace("64", "128"))  # it has neither
 
 
 def test_a_page_chooses_what_the_axis_says_first(repository):

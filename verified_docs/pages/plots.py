@@ -153,8 +153,6 @@ def _quantities(
     evidence: Evidence, options: dict[str, Any]
 ) -> tuple[Grid, dict[str, str]]:
     """A column for each of the option values, and the formats of the columns."""
-    if not isinstance(options["values"], dict) or not options["values"]:
-        raise PageError("values are written {heading: key | format}")
     grids, forms, row = {}, {}, options["rows"]
     for heading, told in options["values"].items():
         key, _, form = (each.strip() for each in str(told).partition("|"))
@@ -220,8 +218,6 @@ def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     options = parse(body, HEAT, "record", "rows", "columns", "value", "title")
     rows, columns, value = (options[key] for key in ("rows", "columns", "value"))
     form = unit(value, str(options.get("format", "")))
-    if not (options.get("only") and options.get("against")):
-        raise PageError("it needs the options 'only' and 'against': the kernels")
     ours = grid(evidence, options, rows, columns, value, options["only"])
     theirs = grid(evidence, options, rows, columns, value, options["against"])
     head = "".join(f'<th scope="col">{number(c)}</th>' for c in ours.columns)
@@ -285,11 +281,8 @@ def _levels(evidence: Evidence, options: dict[str, Any], form: str) -> dict[str,
 
     What is no share of 1 would be a figure of no source. Raises PageError.
     """
-    option = options.get("levels", {})
-    if not isinstance(option, dict):
-        raise PageError("levels are written {copy: 1, two thirds: 2/3}")
     levels = {}
-    for name, value in option.items():
+    for name, value in options.get("levels", {}).items():
         recorded = str(value).startswith("/")
         if recorded:
             part = options.get("part", figures.LIST)
