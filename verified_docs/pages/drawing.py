@@ -9,7 +9,7 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from statistics import fmean
 from typing import Any
@@ -74,8 +74,6 @@ class Grid:
     columns: list[Any]
     values: dict[tuple[str, Any], float]
     source: Source
-    # Whose value it is, where a cell has the best of several.
-    names: dict[tuple[str, Any], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

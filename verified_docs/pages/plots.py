@@ -1,6 +1,6 @@
 """Measurements as tables, heat maps and SVG line plots, drawn at build time."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
@@ -17,6 +17,7 @@ PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each", "ti
 TABLE = SHARED | {"rows", "columns", "value", "values"}
 SEVERAL = SHARED - {"format"} | {"rows", "values"}
 HEAT = SHARED | {"rows", "columns", "value", "against"}
+Cells = dict[tuple[Any, Any], dict[str, Any]]  # a measurement by row and column
 SHADES = ("under 60\u00a0%", "60 to 70", "70 to 80", "80 to 90", "90 to 100", "faster")
 
 
@@ -74,32 +75,20 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
 
 
 def grid(
-    evidence: Evidence,
-    options: dict[str, Any],
-    row: str,
-    column: str,
-    value: str,
-    best: Sequence[str] = (),
+    evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
 ) -> Grid:
     """What the record has for the options.
 
     Measurements lie in the record's list `measurements`, or in the one named `part`.
-    With `best`, a cell has the largest value of those kernels. Raises PageError, or
-    NotYet where that is nothing so far.
+    Raises PageError, or NotYet where that is nothing so far.
     """
     where, part = options.get("where") or {}, options.get("part", figures.LIST)
-    keys = [row, column, value, *(["kernel"] if best else [])]
-    only = [str(each) for each in best or options.get("only") or ()]
+    only = [str(each) for each in options.get("only") or ()]
+    keys, each = (row, column, value), str(options.get("each", ""))
     with figures.record(evidence, options["record"], part) as benchmark:
-        each = str(options.get("each", ""))
         found = figures.select(evidence, benchmark, part, where, *keys, each=each)
-        if best or row == "kernel":
+        if row == "kernel":
             only = [e for e in only if figures.known_kernel(evidence, found, e)]
-    names: dict[tuple[str, Any], str] = {}
-    if best:
-        found = _best([item for item in found if item["kernel"] in only], *keys[:3])
-        names = {(str(item[row]), item[column]): item["kernel"] for item in found}
-        only = []
     rows = list(dict.fromkeys(str(item[row]) for item in found))
     rows = [each for each in only or rows if each in rows]
     found = [item for item in found if str(item[row]) in rows]
@@ -114,16 +103,7 @@ def grid(
         raise NotYet
     columns = sorted({column for _, column in values})
     source = figures.source(evidence, benchmark, part, found)
-    return Grid(rows, columns, values, source, names)
-
-
-def _best(
-    found: list[dict[str, Any]], row: str, column: str, value: str
-) -> list[dict[str, Any]]:
-    """Of the measurements of each cell the one with the largest value."""
-    by_value = sorted(found, key=lambda item: float(item[value]))
-    best = {(item[row], item[column]): item for item in by_value}
-    return [item for item in found if best[item[row], item[column]] is item]
+    return Grid(rows, columns, values, source)
 
 
 def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
@@ -218,39 +198,59 @@ def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     options = parse(body, HEAT, "record", "rows", "columns", "value", "title")
     rows, columns, value = (options[key] for key in ("rows", "columns", "value"))
     form = unit(value, str(options.get("format", "")))
-    ours = grid(evidence, options, rows, columns, value, options["only"])
-    theirs = grid(evidence, options, rows, columns, value, options["against"])
-    head = "".join(f'<th scope="col">{number(c)}</th>' for c in ours.columns)
+    ours, source = _best(evidence, options, options["only"])
+    theirs, other = _best(evidence, options, options["against"])
+    heads = sorted({column for _, column in ours})
+    head = "".join(f'<th scope="col">{number(column)}</th>' for column in heads)
     cells = "".join(
-        f'<tr><th scope="row">{number(int(row))}</th>'
-        + "".join(_heat(ours, theirs, (row, c), form) for c in ours.columns)
+        f'<tr><th scope="row">{number(row)}</th>'
+        + "".join(_heat(ours, theirs, (row, c), value, form) for c in heads)
         + "</tr>"
-        for row in sorted(ours.rows, key=int)
+        for row in sorted({row for row, _ in ours})
     )
     key = "".join(f'<li class="heat-{n}">{s}</li>' for n, s in enumerate(SHADES))
-    source = ours.source if ours.source.stale else theirs.source
-    caption = source.caption(options["title"], base)
+    caption = (source if source.stale else other).caption(options["title"], base)
     return (
         f'<figure class="heat"><table><caption>{caption}</caption>'
-        f'<thead><tr><td></td><th scope="colgroup" colspan="{len(ours.columns)}">'
+        f'<thead><tr><td></td><th scope="colgroup" colspan="{len(heads)}">'
         f"{escape(style.of(columns, 'axes'))}</th></tr><tr>"
         f'<th scope="col">{escape(style.of(rows, "axes"))}</th>{head}</tr></thead>'
         f"<tbody>{cells}</tbody></table><ul>{key}</ul></figure>"
     )
 
 
-def _heat(ours: Grid, theirs: Grid, key: tuple[str, Any], form: str) -> str:
-    if key not in ours.values or key not in theirs.values:
+def _best(
+    evidence: Evidence, options: dict[str, Any], kernels: list[str]
+) -> tuple[Cells, figures.Source]:
+    """For each row and column the measurement with the largest value of a kernel."""
+    where, part = options.get("where") or {}, options.get("part", figures.LIST)
+    row, column, value = keys = [options[k] for k in ("rows", "columns", "value")]
+    with figures.record(evidence, options["record"], part) as benchmark:
+        found = figures.select(evidence, benchmark, part, where, *keys, "kernel")
+        known = [k for k in kernels if figures.known_kernel(evidence, found, k)]
+    theirs = [item for item in found if item["kernel"] in known]
+    if not theirs:
+        raise NotYet
+    theirs.sort(key=lambda item: float(item[value]))
+    cells = {(item[row], item[column]): item for item in theirs}
+    return cells, figures.source(evidence, benchmark, part, [*cells.values()])
+
+
+def _heat(
+    ours: Cells, theirs: Cells, key: tuple[Any, Any], value: str, form: str
+) -> str:
+    if key not in ours or key not in theirs:
         return "<td>not measured</td>"
-    part = ours.values[key] / theirs.values[key]
+    both = ours[key], theirs[key]
+    part = both[0][value] / both[1][value]
     shade = min(max(int(10 * part) - 5, 0), len(SHADES) - 1)
-    both = "".join(
-        f"<span>{breakable(short(found.names[key]))} "
-        f"{render(found.values[key], form).partition(chr(160))[0]}</span>"
-        for found in (ours, theirs)
+    shown = "".join(
+        f"<span>{breakable(short(item['kernel']))} "
+        f"{render(item[value], form).partition(chr(160))[0]}</span>"
+        for item in both
     )
     percent = render(part, "percent")
-    return f'<td class="heat-{shade}"><strong>{percent}</strong>{both}</td>'
+    return f'<td class="heat-{shade}"><strong>{percent}</strong>{shown}</td>'
 
 
 def _table(
