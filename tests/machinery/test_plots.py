@@ -296,29 +296,23 @@ values:
 where: {dtype: float32, cols: 128}
 """
 NONE = "not measured"
-TABLES = [
-    (
-        TABLE,
-        [
-            ["kernel, by columns of a row", "128", "1,024", "1,048,576"],
-            [ONLINE, *PERCENT[:3]],
-            [TORCH, *PERCENT[3:], NONE],
-        ],
-    ),
-    (
-        QUANTITIES,
-        [
-            ["kernel", "share", "length"],
-            [ONLINE, PERCENT[0], "128"],
-            [TORCH, PERCENT[3], "128"],
-        ],
-    ),
-    (f"{TABLE}title: Speed, %\n", [..., [ONLINE, "50", "75", "100"], ...]),
-    (f"{TABLE}part: backward\n", [..., [ONLINE, *PERCENT[3:4] * 3], ...]),
-]
+TABLES = {
+    TABLE: [
+        ["kernel, by columns of a row", "128", "1,024", "1,048,576"],
+        [ONLINE, *PERCENT[:3]],
+        [TORCH, *PERCENT[3:], NONE],
+    ],
+    QUANTITIES: [
+        ["kernel", "share", "length"],
+        [ONLINE, PERCENT[0], "128"],
+        [TORCH, PERCENT[3], "128"],
+    ],
+    f"{TABLE}title: Speed, %\n": [..., [ONLINE, "50", "75", "100"], ...],
+    f"{TABLE}part: backward\n": [..., [ONLINE, *PERCENT[3:4] * 3], ...],
+}
 
 
-@pytest.mark.parametrize(("body", "rows"), TABLES)
+@pytest.mark.parametrize(("body", "rows"), TABLES.items())
 def test_a_table(repository, body, rows):
     for shown, row in zip(table(repository, body), rows, strict=True):
         assert row in (..., shown)

@@ -174,16 +174,10 @@ def tree(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Tree:
     return tree
 
 
-FIRST: list[str] = []  # what the first run on the tree wrote: the same in each test
-
-
 @pytest.fixture
 def recorded(tree: Tree) -> Tree:
     """A tree whose two snippets have passed."""
-    if not FIRST:
-        assert tree.gpu()[0] == 0
-        FIRST.append(tree.read(RECORD))
-    tree.write({RECORD: FIRST[0]})
+    assert tree.gpu()[0] == 0
     assert tree.state() == ("verified", [])
     return tree
 
@@ -378,6 +372,7 @@ NOTHING_RAN = [
 
 
 def test_a_run_in_which_nothing_ran_is_no_proof(recorded):
+    first = recorded.read(RECORD)
     recorded.remove("a")
     for file, old, new in NOTHING_RAN:
         before = recorded.read(file)
@@ -386,7 +381,7 @@ def test_a_run_in_which_nothing_ran_is_no_proof(recorded):
         assert status == 1
         assert "0 of 1 snippets that were due passed" in told
         assert recorded.state()[0] == "failed"
-        recorded.write({file: before, RECORD: FIRST[0]})
+        recorded.write({file: before, RECORD: first})
 
 
 def test_what_is_declared_and_what_neither_counts_nor_is_inherited(
@@ -487,10 +482,11 @@ def test_an_interrupted_run_keeps_the_record(recorded, monkeypatch):
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
+    first = recorded.read(RECORD)
     monkeypatch.setattr(gpu, "_test", interrupted)
     with pytest.raises(KeyboardInterrupt):
         recorded.gpu("--all")
-    assert recorded.read(RECORD) == FIRST[0]
+    assert recorded.read(RECORD) == first
     assert len(list((recorded.root / "records").rglob("*"))) == 2
 
 
