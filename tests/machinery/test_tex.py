@@ -1,5 +1,6 @@
 """Formulas: rendered while building, spoken, and left out of the search."""
 
+import json
 import re
 
 import pytest
@@ -11,9 +12,9 @@ from verified_docs.pages.math import Tex
 MACROS = {r"\m": r"\htmlClass{t-m}{m}", r"\l": r"\htmlClass{t-l}{\ell}"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tex() -> Tex:
-    return Tex(KATEX, MACROS)
+    return Tex(KATEX, json.dumps(MACROS))
 
 
 @pytest.mark.parametrize(

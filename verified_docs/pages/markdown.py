@@ -6,6 +6,7 @@ instance, is nothing that a page may hold: the check refuses it.
 """
 
 import functools
+import json
 import os
 import re
 from pathlib import Path
@@ -21,7 +22,7 @@ from verified_docs.pages import blocks, figures
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.ladder import Navigation
 from verified_docs.pages.made import END, marked
-from verified_docs.pages.math import Tex, TexTreeprocessor
+from verified_docs.pages.math import TexTreeprocessor, shared
 from verified_docs.pages.opening import Opening
 from verified_docs.pages.plots import Style
 from verified_docs.pages.site import Site, base
@@ -84,7 +85,7 @@ class VerifiedDocs(Extension):
         name = "pymdownx.superfences"
         md.registerExtensions([name], {name: {"custom_fences": [fence]}})
         md.block_level_elements.append("verified-replay")
-        tex = Tex(root / self.getConfig("katex"), macros)
+        tex = shared(root / self.getConfig("katex"), json.dumps(macros))
         md.registerExtension(self)
         # After fences (25).
         md.preprocessors.register(Directives(md, self.site), "verified-directives", 24)

@@ -9,7 +9,6 @@ from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
-from py_mini_racer import MiniRacer
 
 from verified_docs.pages.engine import started
 from verified_docs.pages.errors import PageError
@@ -38,12 +37,13 @@ HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
 class Tex:
-    """KaTeX with a set of macros; `katex` is the folder of the npm package."""
+    """KaTeX, from the folder of its npm package, with macros: JSON."""
 
-    def __init__(self, katex: Path, macros: dict[str, str] | None = None) -> None:
-        self.katex = katex
-        self.macros = json.dumps(macros or {}, sort_keys=True)
-        self.known = _known(katex, self.macros)
+    def __init__(self, katex: Path, macros: str = "{}") -> None:
+        script = katex / "dist" / "katex.min.js"
+        self.engine = started(script.read_text(encoding="utf-8"), RENDER)
+        self.macros = macros
+        self.known: dict[tuple[str, bool], str] = {}  # what was rendered so far
 
     def render(self, formula: str, display: bool = False) -> str:
         """The formula as HTML with MathML inside. Raises PageError."""
@@ -57,22 +57,14 @@ class Tex:
         if not new:
             return
         call = f"render({json.dumps(new)}, {json.dumps(self.macros)})"
-        found = json.loads(str(_engine(self.katex).eval(call)))
+        found = json.loads(str(self.engine.eval(call)))
         for each, (html, error) in zip(new, found, strict=True):
             if error:
                 raise PageError(f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1]}")
             self.known[each] = html
 
 
-@functools.cache
-def _engine(katex: Path) -> MiniRacer:
-    return started((katex / "dist" / "katex.min.js").read_text("utf-8"), RENDER)
-
-
-@functools.cache
-def _known(katex: Path, macros: str) -> dict[tuple[str, bool], str]:
-    """What was rendered so far, on whatever page."""
-    return {}
+shared = functools.cache(Tex)  # by all pages
 
 
 class TexTreeprocessor(Treeprocessor):
