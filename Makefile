@@ -30,7 +30,7 @@ RECORDS ?= records
 # Says what the Python of a target lacks, before anything runs.
 NEEDS := -m verified_docs.needs
 
-.PHONY: help serve site test browser mutants one new lint style types check status gpu memcheck bench audit clean
+.PHONY: help serve site test browser mutants one new lint style types check gpu memcheck bench audit clean
 
 help:  ## show this list
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -88,9 +88,6 @@ check: $(VENDOR) $(ZIP)  ## compare the built site with its sources (ARGS="--req
 	@test ! -e .cache/site || { echo "make check: the last build did not end well, and" \
 		"site/ is an earlier one: run \`make site\`" >&2; exit 1; }
 	python -m verified_docs check $(ARGS)
-
-status: $(INSTALLED)  ## a table: snippet, pages, interpreter, GPU records
-	python -m verified_docs status
 
 # On a GPU machine: with its own torch and triton, so without .venv.
 gpu memcheck bench: export PATH := $(MACHINE)

@@ -1,4 +1,4 @@
-"""`python -m verified_docs check`, `status`, `pages`, `gpu`, `new`: see their help."""
+"""`python -m verified_docs check`, `pages`, `gpu`, `new`: see their help."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from verified_docs import layout, new
-from verified_docs.evidence import gpu, table
+from verified_docs.evidence import gpu
 from verified_docs.evidence.records import RecordError
 
 
@@ -23,12 +23,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             chosen = known.all, known.records, known.parts, known.memcheck
             return gpu.main(root.resolve(), *chosen)
         if known.command == "pages":
-            pages = table.pages(root, known.snippet)
+            pages = layout.pages(root, known.snippet)
             print(" or ".join(page.rpartition(".")[0] for page in pages) or "none")
-        elif known.command == "new":
-            print(*new.lay_out(root, known.rung, known.origin), sep="\n")
         else:
-            print(table.table(root))
+            print(*new.lay_out(root, known.rung, known.origin), sep="\n")
     except (RecordError, new.NewError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -43,7 +41,6 @@ def parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="compare the built site with its sources")
     what = "gpu: refuse what has no fresh record of a GPU, as publishing does"
     check.add_argument("--require", choices=["gpu"], help=what)
-    commands.add_parser("status", help="a table: snippet, pages, interpreter, records")
     pages = commands.add_parser("pages", help="the pages of a snippet, for pytest -k")
     pages.add_argument("snippet", help="such as softmax/online.py")
     rung = commands.add_parser("new", help="lay out a rung that begins as a copy")

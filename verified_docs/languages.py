@@ -10,15 +10,10 @@ from pathlib import PurePosixPath
 
 @dataclass(frozen=True)
 class Language:
-    """How files of one kind are marked and run.
+    """How files of one kind are marked and run."""
 
-    Attributes:
-        comment: what starts a comment, and so a marker.
-        command: what runs a file, before its arguments (code/snippets.py).
-    """
-
-    comment: str
-    command: tuple[str, ...]
+    comment: str  # what starts one, and so a marker
+    command: tuple[str, ...]  # what runs a file, before its arguments
 
 
 LANGUAGES = {".py": Language("#", (sys.executable,))}

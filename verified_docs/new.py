@@ -2,15 +2,14 @@
 
 A rung is a small difference from another one, of its own part or, as in
 FROM=attention/flash2, of another. So the snippet, its tests and its mutants are copied
-with the name changed, and are green at once; a page shows the copy and what differs,
-and the navigation gets its line. Nothing that exists is overwritten.
+with the name changed, and are green at once; a page shows the copy, and the navigation
+gets its line. Nothing that exists is overwritten.
 """
 
 import re
 from pathlib import Path
 
 from verified_docs import layout
-from verified_docs.code import snippets
 
 USAGE = "make new NAME=softmax/log_softmax FROM=one_row"
 NAME = re.compile(r"[a-z]\w*/[a-z]\w*", re.ASCII)
@@ -27,25 +26,19 @@ The problem in two sentences: what is still wrong with the rung before, with its
 {picture}
 ## The kernel
 
+Take its sections in place of the file, each beside its explanation.
+
 ```python
---8<-- "{rung}.py:{kernel}"
+--8<-- "{rung}.py"
 ```
 
 ## What changed
 
-Once the kernel differs, a fence shows how: diff, from "{origin}.py:{kernel}" to
-"{rung}.py:{kernel}".
+Once the kernel differs, a fence shows how: diff, from "{origin}.py" to "{rung}.py".
 
-??? note "Launch and demo"
-{folded}
 ## What you have now
 
 What the kernel does, and what is still wrong with it.
-"""
-FOLDED = """
-    ```python
-    --8<-- "{rung}.py:{section}"
-    ```
 """
 
 
@@ -72,14 +65,8 @@ def lay_out(root: Path, rung: str, origin: str) -> list[str]:
         texts[file_of(f"{rung}.py")] = renamed(path.read_text("utf-8"), origin, rung)
     title = name.replace("_", " ").capitalize()
     page = f"{part}/{name.replace('_', '-')}.md"
-    kernel, *others = sections(root, f"{origin}.py")
     texts[f"docs/{page}"] = PAGE.format(
-        title=title,
-        rung=rung,
-        origin=origin,
-        picture=picture(root, f"{origin}.py"),
-        kernel=kernel,
-        folded="".join(FOLDED.format(rung=rung, section=each) for each in others),
+        title=title, rung=rung, origin=origin, picture=picture(root, f"{origin}.py")
     )
     if there := [file for file in texts if (root / file).exists()]:
         raise NewError(f"{there[0]} is there already")
@@ -110,17 +97,6 @@ def _camel(name: str) -> str:
     return name.title().replace("_", "")
 
 
-def sections(root: Path, snippet: str) -> list[str]:
-    """The sections of a snippet that lie in no other, the kernel first."""
-    found = snippets.load(root, snippet).sections.values()
-    outer = [
-        each.name
-        for each in found
-        if not any(o.first < each.first and each.last < o.last for o in found)
-    ]
-    return sorted(outer, key=lambda name: name != "kernel")
-
-
 def picture(root: Path, snippet: str) -> str:
     """The first diagram of a page that shows the snippet: a page begins with one."""
     for page in sorted((root / "docs").rglob("*.md")):
@@ -134,18 +110,11 @@ def picture(root: Path, snippet: str) -> str:
 def with_page(config: str, part: str, title: str, page: str) -> str:
     """mkdocs.yml with a page after the last one of its part, comments and all kept.
 
-    A part without a page becomes the last one but one: behind all parts is reference.
+    The first page of a part comes after the last of all; its author moves it.
     """
-    nav = re.search(r"^nav:.*\n(?:(?: .*)?\n)*", config, re.MULTILINE)
-    if not nav:
-        raise NewError("mkdocs.yml has no nav")
-    of_part = rf"^( +)- (?:[^:\n]+: )?['\"]?{part}/\S+\.(?:md|ipynb).*\n"
-    own = [*re.finditer(of_part, nav[0], re.MULTILINE)]
-    line = f"- {title}: {page}\n"
-    if own:
-        at, line = own[-1].end(), own[-1][1] + line
-    else:
-        at = [*re.finditer("^  - ", nav[0], re.MULTILINE)][-1].start()
-        line = f"  - {part.capitalize()}:\n      {line}"
-    at += nav.start()
-    return config[:at] + line + config[at:]
+    for folder in (part, r"[\w-]+"):
+        line = rf"^( +)- (?:[^:\n]+: )?['\"]?{folder}/\S+\.(?:md|ipynb).*\n"
+        if own := [*re.finditer(line, config, re.MULTILINE)]:
+            at = own[-1].end()
+            return f"{config[:at]}{own[-1][1]}- {title}: {page}\n{config[at:]}"
+    raise NewError("the navigation in mkdocs.yml has no page of a part")

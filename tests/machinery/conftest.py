@@ -1,11 +1,8 @@
 """Trees for tests to change: a small repository, and a small sound site."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jinja2 import Environment, FileSystemBytecodeCache
-from mkdocs.theme import Theme
 
 from tests.machinery import small_site
 from tests.machinery.repository import ONLINE, THREE_PASS, Repository
@@ -19,22 +16,6 @@ def repository(tmp_path: Path) -> Repository:
     repository.snippet("softmax/online.py", ONLINE)
     repository.snippet("softmax/three_pass.py", THREE_PASS)
     return repository
-
-
-@pytest.fixture(scope="session", autouse=True)
-def compiled_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """The theme's templates, which are half of a small build, are compiled once."""
-    cache = FileSystemBytecodeCache(str(tmp_path_factory.mktemp("templates")))
-    get_env = Theme.get_env
-
-    def cached(theme: Theme) -> Environment:
-        environment = get_env(theme)
-        environment.bytecode_cache = cache
-        return environment
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Theme, "get_env", cached)
-        yield
 
 
 @pytest.fixture(scope="session")

@@ -119,6 +119,13 @@ class Repository:
         (self.root / name).chmod(0o755)
         return str(self.root / name)
 
+    def run(self, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """A command in the root; stdout has what it says, errors too."""
+        pipe, both = subprocess.PIPE, subprocess.STDOUT
+        return subprocess.run(
+            command, cwd=self.root, env=env, stdout=pipe, stderr=both, text=True
+        )
+
     def commit(self) -> None:
         """Make a history of one commit, which has all files as they are."""
         git = ["git", "-C", str(self.root), "-c", "user.name=a", "-c", "user.email=a@b"]

@@ -252,28 +252,18 @@ OWN_SMALL = {
 }
 
 
-def smaller(part: Part, shape: Shape) -> Shape:
-    """A shape as it is on a CPU."""
-    small = SMALL | OWN_SMALL.get(part.name, {})
-    facts = vars(shape).copy()
-    for key, value in facts.items():
-        if key not in ("heads", "batch") or value > 1:
-            number = isinstance(value, int) and not isinstance(value, bool)
-            facts[key] = small.get(key, min(value, OTHERWISE) if number else value)
-    return Shape(**facts)
-
-
-def runs_here(part: Part) -> Part:
-    """The list without the kernels that only a GPU runs."""
-    own = part.own.items()
-    gpu_only = {n for n, kernel in own if snippets.load(ROOT, kernel.of).gpu_only}
-    return replace(part, own={n: k for n, k in own if n not in gpu_only})
-
-
 def small_shapes(part: Part) -> list[Shape]:
     """What the shapes of a list become on a CPU: those that differ then."""
-    found = [smaller(part, shape) for shape in part.shapes]
-    return [shape for i, shape in enumerate(found) if shape not in found[:i]]
+    small, found = SMALL | OWN_SMALL.get(part.name, {}), []
+    for shape in part.shapes:
+        facts = vars(shape).copy()
+        for key, value in facts.items():
+            if key not in ("heads", "batch") or value > 1:
+                number = isinstance(value, int) and not isinstance(value, bool)
+                facts[key] = small.get(key, min(value, OTHERWISE) if number else value)
+        if Shape(**facts) not in found:
+            found.append(Shape(**facts))
+    return found
 
 
 @pytest.fixture
@@ -347,7 +337,11 @@ def test_every_list_can_be_measured(name, path, monkeypatch):
     if name.startswith("companions/norm_"):  # they ask the GPU that x is on
         monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda _: True))
     folder, _, own = name.partition("/")
-    part, path = runs_here(parts.load(name)), path.with_name(f"{folder}.json")
+    part, path = parts.load(name), path.with_name(f"{folder}.json")
+    own_here = {  # less the kernels that only a GPU runs
+        n: k for n, k in part.own.items() if not snippets.load(ROOT, k.of).gpu_only
+    }
+    part = replace(part, own=own_here)
     torch.manual_seed(0)  # On few numbers fp8 errs a lot, with some draws too much.
 
     def check(kernel: str, inputs: calls.Inputs, result: Any) -> None:

@@ -1,13 +1,15 @@
 """Colours of text and of lines have the contrast of WCAG AA on what they stand on."""
 
 import re
-from pathlib import Path
 
 import pytest
+from mkdocs.config import load_config
 
-from verified_docs.pages.plots import COLOURS
+from tests.machinery.repository import ROOT
+from verified_docs.pages.drawing import MARKERS
+from verified_docs.pages.hooks import EXTENSION
 
-CSS = Path(__file__).parents[2] / "docs/assets/stylesheets/colours.css"
+CSS = ROOT / "docs/assets/stylesheets/colours.css"
 SCHEME = re.compile(r'\[data-md-color-scheme(?:="(\w+)")?\] \{(.*?)\n *\}', re.DOTALL)
 COLOUR = re.compile(r"(--[\w-]+):\s*(#[0-9a-f]{6})\b")
 SCHEMES = {
@@ -41,9 +43,14 @@ def contrast(one: str, other: str) -> float:
 
 def test_both_schemes_have_the_same_colours():
     assert set(SCHEMES) == {"default", "slate"}
-    series = [name for name in SCHEMES["slate"] if name.startswith("--series-")]
-    assert len(series) == COLOURS
     assert SCHEMES["default"].keys() == SCHEMES["slate"].keys()
+
+
+def test_each_kernel_has_a_colour_and_a_marker_that_there_are():
+    plots = load_config(str(ROOT / "mkdocs.yml")).mdx_configs[EXTENSION]["plots"]
+    for colour, marker in plots["kernels"].values():
+        assert f"--series-{colour}" in SCHEMES["slate"]
+        assert marker in MARKERS
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -12,20 +12,16 @@ ERRORS = re.compile(r"largest errors?:? ((?:\d\.\d+e[+-]\d\d ?)+)")
 FP8 = 0.1  # what eight bits may leave; the demos of 16 and 32 leave less
 
 
-def errors_of(output: str) -> list[float]:
-    """The errors that a demo names."""
-    return [float(x) for found in ERRORS.findall(output) for x in found.split()]
-
-
 @pytest.mark.parametrize("path", layout.verification_files(ROOT), ids=str)
 def test_no_demo_names_an_error_that_is_not_of_rounding(path):
     """A demo that compares with something else makes a right kernel look wrong."""
     seen = [
-        (name, error)
+        (name, float(error))
         for name, entries in records.load(path).snippets.items()
         for entry in entries.values()
         if not layout.is_wrong(name) and not entry.changed(ROOT, name)
-        for error in errors_of(entry.output)
+        for found in ERRORS.findall(entry.output)
+        for error in found.split()
     ]
     assert len(seen) > 20
     assert [each for each in seen if each[1] > FP8] == []

@@ -8,8 +8,8 @@ from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 
 from tests.machinery.repository import Repository
-from verified_docs.pages import ladder
 from verified_docs.pages.errors import PageError
+from verified_docs.pages.ladder import Navigation, render
 from verified_docs.pages.opening import PACE, Opening
 from verified_docs.pages.site import Site
 from verified_docs.pages.terms import Terms
@@ -44,7 +44,7 @@ class Built(Repository):
         md = Markdown(extensions=["pymdownx.details", "tables", "attr_list"])
         relpath = Treeprocessor(md)
         relpath.file = SimpleNamespace(src_uri=page)
-        site = Site(self.evidence(), nav=NAV, goal=self.goal)
+        site = Site(self.evidence(), Navigation(self.root / "docs", NAV, self.goal))
         md.treeprocessors.register(Terms(md, site, ["copy"]), "terms", 5)
         md.treeprocessors.register(Opening(md, site), "opening", 4)
         md.treeprocessors.register(relpath, "relpath", 0)
@@ -97,17 +97,16 @@ def test_a_side_road_says_where_the_short_way_goes_on(built):
 
 
 def test_the_short_way_is_made_of_what_pages_need(built):
-    rung, docs = "---\nidea: it\n---\n", built.root / "docs"
+    rung, nav = "---\nidea: it\n---\n", (built.root / "docs", NAV, "one/b.md")
     needs = "---\nidea: it\nneeds: [two/c.md]\n---\n"
     built.write({"docs/one/a.md": rung, "docs/one/b.md": needs, "docs/two/c.md": rung})
-    goal = {"one/b.md": "Second"}
-    assert ladder.way(docs, NAV, "one/b.md") == goal | {"two/c.md": "Third"}
+    assert Navigation(*nav).way == ["one/b.md", "two/c.md"]
     # Without `needs` a page needs the one before it, which may be no rung.
     built.write({"docs/one/b.md": rung})
-    assert ladder.way(docs, NAV, "one/b.md") == {"one/a.md": "First"} | goal
+    assert Navigation(*nav).way == ["one/a.md", "one/b.md"]
     built.write({"docs/one/a.md": "# A\n"})
-    assert ladder.way(docs, NAV, "one/b.md") == goal
-    shown = ladder.render(docs, NAV, "../", goal)
+    assert Navigation(*nav).way == ["one/b.md"]
+    shown = render(Navigation(*nav), "../")
     assert 'way to <a href="../one/b/">Second</a>, 1 pages.' in shown
     assert '<strong><a href="../one/b/">' in shown
     assert '<li><a href="../two/c/">' in shown
@@ -160,12 +159,13 @@ def test_rungs_are_numbered_in_the_order_of_the_navigation(built):
     for name in ("index.md", "two/c.md"):
         pages[name] = "---\ndescription: no rung\n---\n"
     built.write({f"docs/{name}": text for name, text in pages.items()})
-    docs, nav = built.root / "docs", [*NAV, {"Three": [{"A <1>": "two/d.ipynb"}]}]
-    shown = ladder.render(docs, nav)
+    more = {"Three": [{"A <1>": "two/d.ipynb"}]}
+    nav = Navigation(built.root / "docs", [*NAV, more])
+    shown = render(nav)
     assert re.findall('"ladder-part">(.*?)<', shown) == ["One", "Three"]
     first, second = '<a href="one/a/">First</a><span>begin &amp; end</span>', "one/b/"
     assert shown.index(first) < shown.index(second) < shown.index("two/d/")
     assert "A &lt;1&gt;</a><span>it <small>after One 2</small></span>" in shown
     built.write({"docs/two/d.ipynb": again.replace("one/b", "two/c")})
     with pytest.raises(PageError, match=r"two/d.ipynb: after: two/c.md"):
-        ladder.render(docs, nav)
+        render(nav)

@@ -55,7 +55,6 @@ def test_what_is_saved_is_loaded(path, root, entry):
 ENTRIES = [
     (lambda e: e.pop("run"), f"/snippets/{NAME}/{KEY}/run is missing"),
     (lambda e: e.update(run="another"), "run is not in the file"),
-    (lambda e: e.update(state="fine"), "state is 'fine'"),
     (lambda e: e.update(cases=0), "passed, though cases failed or none ran"),
     (lambda e: e.update(failed=["a"]), "passed, though cases failed or none ran"),
     (lambda e: e.update(failed=[1]), "failed/0 is a int; it must be str"),
@@ -63,7 +62,6 @@ ENTRIES = [
     (lambda e: e["errors"].clear(), "has no error, and no reason why there is none"),
     (lambda e: e["manifest"].pop(SNIPPET), f"manifest lacks {SNIPPET}"),
     (lambda e: e["manifest"].pop(TEST), f"manifest lacks {TEST}"),
-    (lambda e: e["manifest"].update(x="12"), "manifest/x is no SHA-256: '12'"),
     *(
         (lambda e, x=x: e["errors"]["float32"].update(error=x), "is not in 0 to")
         for x in (float("nan"), -1e-9, 5e-7, float("inf"))
@@ -75,7 +73,6 @@ WHOLE = [
     (lambda d: d.update(format=3), "its format is 3, not 2"),
     (lambda d: d["runs"]["a run"].pop("date"), "/runs/a run/date is missing"),
     (lambda d: d["runs"]["a run"].update(date="9999-01-01"), "is in the future"),
-    (lambda d: d["runs"]["a run"].update(date="1 day"), "/date is no day: '1 day'"),
     (lambda d: d["runs"]["a run"].update(gpu=L4), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("gpu"), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("triton"), "/runs/a run/triton is missing"),
@@ -171,7 +168,6 @@ def test_records_are_told_apart(repository, path, timed):
         ({"format": 1}, "its format is 1, not 2"),
         ({"environment": {"date": "9999-12-31", "gpu": H200}}, "is in the future"),
         ({"environment": FACTS | {"gpu": L4}}, "whose folder is another one"),
-        ({"manifest": {"a.py": "1"}}, "/manifest/a.py is no SHA-256"),
         ({"manifest": {}}, "/measurements has figures, but there are no hashes"),
         ({"backward": [1]}, "/backward/0 is a int"),
     ],

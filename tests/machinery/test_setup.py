@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 import sys
 import sysconfig
 
@@ -28,8 +27,8 @@ def test_its_commands_run_one_after_the_other_in_a_fresh_folder(tmp_path):
     archive.write(tmp_path, ROOT)
     # To unpack pip takes seconds. It downloads nothing: it finds what these tests run
     # with, if that is pinned.
-    command = f'exec {sys.executable} "$@" --without-pip'
-    Repository(tmp_path).script("bin/python3", command)
+    repository = Repository(tmp_path)
+    repository.script("bin/python3", f'exec {sys.executable} "$@" --without-pip')
     path = (f"{tmp_path}/bin", sysconfig.get_path("scripts"), os.environ["PATH"])
     here = {
         "PATH": ":".join(path),
@@ -37,15 +36,8 @@ def test_its_commands_run_one_after_the_other_in_a_fresh_folder(tmp_path):
         "PIP_NO_INDEX": "1",
         "PIP_FIND_LINKS": "",
     }
-    run = subprocess.run(
-        ["sh", "-ec", "\n".join(COMMANDS)],
-        cwd=tmp_path,
-        env=os.environ | here,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert run.returncode == 0, run.stderr
+    run = repository.run("sh", "-ec", "\n".join(COMMANDS), **os.environ | here)
+    assert run.returncode == 0, run.stdout
     assert re.search(r"cpu: largest error \S+e-07\n\S+ (True|False)\n$", run.stdout)
 
 

@@ -1,6 +1,7 @@
 """Sections, marked lines, hashes and differences of snippet files."""
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -120,22 +121,18 @@ FAULTS = [
         4,
         "[end:a] ends no open section; the open one is 'b'",
     ),
-    (section("x = 1").replace(":a]", ":A-1]"), 1, "'A-1' is no name"),
+    (section("x = 1").replace(":a]", ":A-1]"), 1, "is no marker"),
     ("# --8<-- [start:a\nx = 1\n", 1, "is no marker"),
     ("x = 1  # --8<-- [start:a]\n", 1, "is no marker"),
     ('# --8<-- "other.py"\nx = 1\n', 1, "is no marker"),
     (section(f"x = 1\n{LINE}"), 3, "[line:z] names no line"),
     (section(f"{LINE}x = 1\n{LINE}y = 1"), 4, "[line:z] stands already at line 2"),
-    (section(f"{LINE}# --8<-- [line:w]\nx = 1"), 3, "names the same line as [line:z]"),
-    (f"{LINE}X = 1\n", 1, "a marked line lies outside all sections"),
     ("x = 1\ny = (\n", 2, "syntax error: '(' was never closed"),
-    ("\n", 1, "the file is empty"),
     # What a page would show never runs.
     (f'TEXT = """\n{SHOWN}"""\n', 2, "is no marker"),
     (f"def hidden():\n    pass\n\n{SHOWN}", 1, "code outside all sections"),
     (f"{SHOWN}if True:\n    kernel = None\n", 5, "code outside all sections"),
     (f"{SHOWN}kernel = None\n", 5, "code outside all sections"),
-    (f"{SHOWN}setattr(kernel, 'x', 1)\n", 5, "code outside all sections"),
     (f"{SHOWN}'text'\n", 5, "code outside all sections"),
     (f"{SHOWN}from other import kernel\n", 5, "kernel is bound a second time"),
     (f"import kernel.more\n{SHOWN}", 3, "kernel is bound a second time"),
@@ -150,7 +147,6 @@ FAULTS = [
     (f"X = (\n{section('1')})\n", 2, "[start:a] is in the midst of a statement"),
     # What a reader cannot see.
     (section("\uff58 = 1"), 2, "is not in ASCII letters"),
-    (section("def kern\u0435l():\n    return 1"), 2, "is not in ASCII letters"),
     (section("x = 1  # \u202e1 = x"), 2, "the character U+202E cannot be seen"),
     *(
         (section(f"x = 'a{sign}b'"), 2, f"the character U+{ord(sign):04X} cannot be")
@@ -169,10 +165,9 @@ BYTES = [
 
 @pytest.mark.parametrize(("text", "line", "reason"), FAULTS + BYTES)
 def test_faults(text, line, reason):
-    with pytest.raises(SnippetError) as caught:
+    said = f"^snippets/part/name.py:{line}: .*{re.escape(reason)}"
+    with pytest.raises(SnippetError, match=said):
         parse(text)
-    assert str(caught.value).startswith(f"snippets/part/name.py:{line}: ")
-    assert reason in caught.value.reason
 
 
 def test_load_and_its_errors(tmp_path):
@@ -214,15 +209,6 @@ def test_wrong_on_purpose_is_in_the_name_of_the_file_and_in_its_words():
 def test_outside_sections_stand_a_docstring_imports_and_constants():
     text = '"""A file."""\n\nimport math\nfrom os import path as where\n\n'
     assert list(parse(f"{text}A: int = 1\nB = C_2 = math.log(A)\n{SHOWN}").sections)
-
-
-def test_a_script_may_be_shown_in_parts():
-    script = 'if __name__ == "__main__":\n'
-    part = "    # --8<-- [start:a]\n    x = 1\n    # --8<-- [end:a]\n"
-    more = part.replace(":a]", ":b]")
-    assert list(parse(f"{script}{part}{more}").sections) == ["a", "b"]
-    with pytest.raises(SnippetError, match="code outside all sections"):
-        parse(f"{script}{part}    x = 2\n{more}")
 
 
 def test_a_section_that_shows_part_of_a_function_says_so():

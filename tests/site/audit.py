@@ -28,24 +28,11 @@ RUNS = 3
 AUDITED = ("", "softmax/online/", "softmax/numerics/")
 
 
-def build_seconds() -> float:
-    """Seconds of `make site`, which builds from clean."""
-    start = time.perf_counter()
-    subprocess.run(["make", "site"], cwd=ROOT, check=True, capture_output=True)
-    return time.perf_counter() - start
-
-
 def lighthouse(url: str) -> dict[str, int]:
     """Scores from 0 to 100 per category, on Lighthouse's simulated phone."""
-    command = [
-        "node",
-        "node_modules/lighthouse/cli/index.js",
-        url,
-        "--quiet",
-        "--output=json",
-        "--chrome-flags=--headless=new --no-sandbox",
-        f"--only-categories={','.join(LIGHTHOUSE)}",
-    ]
+    command = ["node", "node_modules/lighthouse/cli/index.js", url, "--quiet"]
+    command += ["--output=json", "--chrome-flags=--headless=new --no-sandbox"]
+    command += [f"--only-categories={','.join(LIGHTHOUSE)}"]
     chrome = {"CHROME_PATH": shutil.which("chromium") or ""}
     run = subprocess.run(
         command, cwd=ROOT, check=True, capture_output=True, env=os.environ | chrome
@@ -55,25 +42,20 @@ def lighthouse(url: str) -> dict[str, int]:
 
 
 def main() -> int:
-    failed = False
-
-    def show(what: str, value: str, good: bool) -> None:
-        nonlocal failed
-        failed |= not good
-        print(f"{what:52} {value:>32}  {'ok' if good else 'TOO BAD'}", flush=True)
-
-    seconds = build_seconds()
-    show("build from clean", f"{seconds:.1f} s", seconds <= BUILD_SECONDS)
+    start = time.perf_counter()
+    subprocess.run(["make", "site"], cwd=ROOT, check=True, capture_output=True)
+    seconds = time.perf_counter() - start
+    found = {"build from clean": (f"{seconds:.1f} s", seconds <= BUILD_SECONDS)}
     with serve() as address:
         for path in AUDITED:
             runs = [lighthouse(address + path) for _ in range(RUNS)]
-            scores = {
-                name: statistics.median(r[name] for r in runs) for name in runs[0]
-            }
-            good = all(scores[name] >= least for name, least in LIGHTHOUSE.items())
-            text = " ".join(str(scores[name]) for name in LIGHTHOUSE)
-            show(f"Lighthouse {path or 'home'}", text, good)
-    return int(failed)
+            median = {n: statistics.median(run[n] for run in runs) for n in LIGHTHOUSE}
+            good = all(median[name] >= least for name, least in LIGHTHOUSE.items())
+            scores = " ".join(str(score) for score in median.values())
+            found[f"Lighthouse {path or 'home'}"] = scores, good
+    for what, (value, good) in found.items():
+        print(f"{what:52} {value:>32}  {'ok' if good else 'TOO BAD'}")
+    return 0 if all(good for _, good in found.values()) else 1
 
 
 if __name__ == "__main__":

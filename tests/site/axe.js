@@ -1,6 +1,6 @@
 // axe-core's violations on a page in one scheme after another: all in the first, where it
 // reads the page anyway, then those of colours. Each element costs it time, and most are
-// parts of formulas, code, drawings and badges: they are plain text or nothing meanwhile.
+// parts of formulas and code, which are plain text meanwhile.
 async (schemes) => {
   const COLOURS = {
     "color-contrast": "[data-judged]",
@@ -8,7 +8,6 @@ async (schemes) => {
   };
   const SEVERAL = 3; // Some it cannot judge, because something lies over them.
   const SCHEMES = { light: "default", dark: "slate" };
-  const SHAPES = ":is(rect, path, line, polyline, polygon, circle, ellipse, use)";
   const { body } = document;
   const before = body.dataset.mdColorScheme;
   const grounds = new Map();
@@ -74,18 +73,8 @@ async (schemes) => {
   const looked = [...judged.values()].flat();
   const kept = new Set(looked.map((each) => each.closest(".katex")));
   for (const each of formulas.slice(0, SEVERAL)) kept.add(each);
-  // A page has many badges, which say alike what is known of a file.
-  for (const badge of [...document.querySelectorAll("details.badge")].slice(SEVERAL)) {
-    if (!looked.some((each) => badge.contains(each))) reduce(badge, badge.firstElementChild);
-  }
   for (const code of document.querySelectorAll("pre > code")) reduce(code, code.textContent);
   for (const formula of formulas) if (!kept.has(formula)) reduce(formula, "formula");
-  // Of a drawing, what has neither text nor name.
-  const shapes = [...document.querySelectorAll(`article svg ${SHAPES}:not([id], [role])`)];
-  const bare = new Set(shapes.filter((each) => !each.hasChildNodes()));
-  for (const parent of new Set([...bare].map((each) => each.parentElement))) {
-    reduce(parent, ...[...parent.childNodes].filter((each) => !bare.has(each)));
-  }
   const found = [];
   const options = { resultTypes: ["violations"] };
   const rules = Object.entries(COLOURS).map(([id, selector]) => ({ id, selector }));

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Error, Page, sync_playwright
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.site.server import AtTheTop, pages, serve
+from tests.site.server import pages, serve
 from tests.site.visit import DESKTOP, PHONE, Visit
 
 
@@ -80,7 +80,8 @@ def visit(
 ) -> Iterator[Visit]:
     """Every page of the site, loaded once for all tests that take it as it is."""
     top = request.param == NOT_FOUND
-    with serve(AtTheTop) if top else nullcontext(address) as at:
+    # At the top, the one place where its links lead anywhere: they are absolute.
+    with serve("/") if top else nullcontext(address) as at:
         visit = Visit(visited, at, request.param)
         yield visit
         visit.close()

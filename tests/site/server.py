@@ -22,17 +22,12 @@ def content(path: Path) -> bytes:
 
 class Handler(SimpleHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # A connection serves more than one request.
-
-    prefix = PREFIX
+    prefix: str
 
     def do_GET(self) -> None:
-        if not self.path.startswith(self.prefix):
-            self.send_error(404)
-            return
         path = Path(self.translate_path("/" + self.path.removeprefix(self.prefix)))
-        if path.is_dir():
-            path = path / "index.html"
-        if not path.is_file():
+        path = path / "index.html" if path.is_dir() else path
+        if not self.path.startswith(self.prefix) or not path.is_file():
             self.send_error(404)
             return
         body = content(path)
@@ -50,25 +45,17 @@ class Handler(SimpleHTTPRequestHandler):
         pass
 
 
-class AtTheTop(Handler):
-    """The one place where the links of 404.html lead anywhere: they are absolute."""
-
-    prefix = "/"
-
-
 @contextlib.contextmanager
-def serve(handler: type[Handler] = Handler) -> Iterator[str]:
-    """Yield the address of the site, on a free local port."""
+def serve(prefix: str = PREFIX) -> Iterator[str]:
+    """Yield the address of the site, below a path on a free local port."""
     if not (SITE / "index.html").exists():
         raise FileNotFoundError(f"{SITE} holds no site: run `make site` first")
+    handler = type("At", (Handler,), {"prefix": prefix})
     in_site = partial(handler, directory=str(SITE))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), in_site)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}{handler.prefix}"
-    finally:
+    with ThreadingHTTPServer(("127.0.0.1", 0), in_site) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}{prefix}"
         server.shutdown()
-        server.server_close()
 
 
 def pages() -> list[str]:

@@ -1,11 +1,8 @@
-"""What the reader copies or downloads is what the files hold, byte for byte."""
+"""What the reader copies is what the files hold, byte for byte."""
 
 from pathlib import Path
-from zipfile import ZipFile
 
-from tests.site.server import SITE
 from tests.site.visit import Visit
-from verified_docs import layout
 from verified_docs.code import snippets
 
 ROOT = Path(__file__).parents[2]
@@ -61,9 +58,3 @@ def test_copy_buttons(visit: Visit) -> None:
         else:
             wanted = text
         assert (state, copied) == ("done", [wanted]), name
-
-
-def test_every_snippet_is_in_the_zip() -> None:
-    with ZipFile(SITE / "snippets.zip") as archive:
-        for name in ("LICENSE", *map(layout.snippet_file, layout.names(ROOT))):
-            assert archive.read(name) == (ROOT / name).read_bytes()

@@ -32,18 +32,14 @@ def go(page: Page, url: str) -> None:
 class Visit:
     """A page that has come to rest, in the light scheme, with nothing folded.
 
-    Attributes:
-        path: of the page, relative to the site.
-        page: the page, for more tests than one: they leave its width as it was, but
-            for the last (test_widths.py), because each width is another layout.
-        messages: what the console said, and errors that no script caught; what the
-            Content-Security-Policy refused is among them.
-        requests: everything that was asked for.
+    It is for more tests than one: they leave its width as it was, but for the last
+    (test_widths.py), because each width is another layout.
     """
 
     def __init__(self, page: Page, address: str, path: str) -> None:
-        self.path = path
+        self.path = path  # relative to the site
         self.page = page
+        # What the console said, the policy refused, and no script caught.
         self.messages: list[str] = []
         self.requests: list[Request] = []
         self._listeners: dict[str, Callable[[Any], None]] = {
@@ -81,14 +77,6 @@ class Visit:
         self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
         self.page.goto("about:blank")
         self.page.set_viewport_size(DESKTOP)
-
-    def switch(self, scheme: str) -> None:
-        """Show the page "light" or "dark", as a reader does: by the button."""
-        name = {"light": "default", "dark": "slate"}[scheme]
-        body = self.page.locator("body")
-        if body.get_attribute("data-md-color-scheme") != name:
-            self.page.locator("label[for^=__palette]:visible").click()
-        self.page.wait_for_selector(f"body[data-md-color-scheme={name}]")
 
     def axe(self, *schemes: str) -> list[list[Any]]:
         """What axe-core finds in "light" or "dark": [scheme, rule, where, why]."""

@@ -46,11 +46,12 @@ def on_pages(snippet: Snippet, pages: set[str]) -> Iterator[Finding]:
     if not pages:
         yield Finding(path, 1, "no page shows this snippet")
         return
-    spans = [snippet.section(name) for name in pages & {"", *snippet.sections}]
+    names = pages & {"", *snippet.sections}
+    shown = {number for name in names for number in snippet.section(name).numbers}
     for section in snippet.sections.values():
-        if not any(s.first <= section.first and section.last <= s.last for s in spans):
+        if not shown.issuperset(section.numbers):
             reason = f"no page shows the section {section.name!r}"
-            yield Finding(path, section.first - 1, reason)
+            yield Finding(path, section.numbers[0], reason)
 
 
 def tested(site: Site, name: str) -> Iterator[Finding]:

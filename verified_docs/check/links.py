@@ -26,12 +26,6 @@ def check(site: Site) -> Iterator[Finding]:
         for name, count in ids[page.file].items():
             if count > 1:
                 yield page.fault(f"{count} elements have the id {name!r}", name)
-        told, marked = (
-            {node.attrs.sget("data-line") for node in page.root.css(selector)}
-            for selector in ("[data-line]", "code [data-line]")
-        )
-        for line in told - marked:
-            yield page.fault(f"no line of code is marked {line!r}", line)
 
 
 def fault(site: Site, page: Page, url: str, ids: Mapping[Path, Collection[str]]) -> str:
@@ -49,13 +43,11 @@ def fault(site: Site, page: Page, url: str, ids: Mapping[Path, Collection[str]])
     else:
         target = page.file.parent / path if path else page.file
     target = Path(posixpath.normpath(target.as_posix()))
-    if not target.is_relative_to(site.made):
-        return "leaves the site"
     if target.is_dir():
         if path and not path.endswith(("/", ".", "..")):
             return "is a folder and needs a / at its end"
         target /= "index.html"
-    if not target.is_file():
+    if not (target.is_relative_to(site.made) and target.is_file()):
         return "leads to no file of the site"
     anchor = unquote(parts.fragment)
     known_here = ids.get(target, {anchor, ""})

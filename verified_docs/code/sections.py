@@ -25,8 +25,7 @@ from pathlib import Path
 from verified_docs import languages, layout
 
 COMMENT = languages.LANGUAGES[".py"].comment
-MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):(.*)\]")
-NAME = re.compile(r"[a-z][a-z0-9_]*")
+MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):([a-z][a-z0-9_]*)\]")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
 BLANK = "\t\f"
@@ -37,27 +36,19 @@ class SnippetError(ValueError):
 
     def __init__(self, path: Path | str, line: int, reason: str) -> None:
         super().__init__(f"{path}:{line}: {reason}")
-        self.path = path
-        self.line = line
-        self.reason = reason
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a snippet as a page shows it. `name` is "" for the whole file.
+    """A part of a snippet as a page shows it."""
 
-    `marks` maps the name of a marked statement to its lines in `text`, counted from 0.
-    `first` and `last` are lines of the file, counted from 1, and so are `numbers`, one
-    for each line of `text`. `cut` is the function of which it shows only a part, or "".
-    """
-
-    name: str
+    name: str  # "" for the whole file
     text: str
-    first: int
+    first: int  # of its lines in the file, counted from 1
     last: int
-    numbers: list[int]
-    marks: dict[str, range] = field(default_factory=dict)
-    cut: str = ""
+    numbers: list[int]  # in the file, of each line of the text
+    marks: dict[str, range] = field(default_factory=dict)  # lines of the text, from 0
+    cut: str = ""  # the function of which it shows only a part
 
 
 @dataclass(frozen=True)
@@ -94,8 +85,6 @@ def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     statements = _statements(nodes, lines)
     whole = _show("", (0, len(lines) + 1), lines, markers, statements)
-    if not whole.text.strip():
-        raise Refused(1, "the file is empty")
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
     sections = {}
     for name, span in spans.items():
@@ -103,10 +92,6 @@ def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
         if not shown.text.strip():
             raise Refused(span[0], f"section {name!r} is empty")
         sections[name] = replace(shown, cut=_cut(functions, span))
-    for marker in markers:
-        inside = any(first < marker.line < last for first, last in spans.values())
-        if marker.kind == "line" and not inside:
-            raise Refused(marker.line, "a marked line lies outside all sections")
     return whole, sections
 
 
@@ -144,10 +129,6 @@ def _markers(text: str) -> list[Marker]:
             forms = "[start:name], [end:name] or [line:name], a comment on its own line"
             reason = f"{shown.strip()!r} is no marker; write # --8<-- {forms}"
             raise Refused(number, reason)
-    for marker in found:
-        if not NAME.fullmatch(marker.name):
-            reason = f"{marker.name!r} is no name; names match {NAME.pattern}"
-            raise Refused(marker.line, reason)
     return found
 
 
@@ -162,10 +143,9 @@ def _refuse_hidden(tree: ast.Module, spans: dict[str, tuple[int, int]]) -> None:
     bound: dict[str, int] = {}
     for place, node in enumerate(tree.body):
         names = list(dict.fromkeys(_bound(node)))
-        for each in [node] if _shown(node, spans) else _guarded(node):
-            if not _shown(each, spans) and not _is_plain(each, place, names):
-                reason = "code outside all sections; only constants and imports may be"
-                raise Refused(each.lineno, reason)
+        if not _shown(node, spans) and not _is_plain(node, place, names):
+            reason = "code outside all sections; only constants and imports may be"
+            raise Refused(node.lineno, reason)
         for name in names:
             if name == "*":
                 raise Refused(node.lineno, "import * binds names that nobody sees")
@@ -185,14 +165,6 @@ def _first(node: ast.stmt) -> int:
     """The first line of a statement: that of its first decorator, if it has one."""
     decorators: list[ast.expr] = getattr(node, "decorator_list", [])
     return min([node.lineno, *(each.lineno for each in decorators)])
-
-
-def _guarded(node: ast.stmt) -> list[ast.stmt]:
-    """What runs in a file called as a script: such a block may hold sections."""
-    match node:
-        case ast.If(test, body, []) if ast.unparse(test) == "__name__ == '__main__'":
-            return body
-    return [node]
 
 
 def _is_plain(node: ast.stmt, place: int, names: list[str]) -> bool:
@@ -309,7 +281,6 @@ def _show(
         kept.pop()
     text = textwrap.dedent("\n".join(lines[number - 1] for number in kept)) + "\n"
     marks: dict[str, range] = {}
-    named: dict[int, str] = {}
     for marker in within.values():
         if marker.kind != "line":
             continue
@@ -317,10 +288,6 @@ def _show(
         if not code:
             raise Refused(marker.line, f"[line:{marker.name}] names no line")
         start, end = code[0], min(statements.get(code[0], code[0]), last)
-        if start in named:
-            reason = f"it names the same line as [line:{named[start]}]"
-            raise Refused(marker.line, reason)
-        named[start] = marker.name
         places = [n for n, number in enumerate(kept) if start <= number <= end]
         marks[marker.name] = range(places[0], places[-1] + 1)
     return Section(name, text, first, last, kept, marks)

@@ -10,7 +10,6 @@ without the demo and without the kernels that leave their tensors on purpose.
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -68,10 +67,7 @@ def main(
     ]
     # The longest first, so that none is left to run alone at the end.
     sizes = {
-        name: entry.cases
-        for verification in records.load_all(root).values()
-        for name, entries in verification.snippets.items()
-        for entry in entries.values()
+        n: sum(e.cases for e in them.values()) for n, them in known.snippets.items()
     }
     due.sort(key=lambda name: -sizes.get(name, 0))
     with tempfile.TemporaryDirectory() as empty:
@@ -92,9 +88,8 @@ def main(
         if (root / layout.test_file(name)).is_file()
     }
     target = root / record(facts["gpu"], folder)
-    if not target.exists() and known.path.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(known.path, target)
+    if not target.exists():
+        records.save(replace(known, path=target))
     records.merge(target, {run: facts}, entries, root)
     wrong = 0
     for name, (_, seconds) in zip(due, ended, strict=True):
@@ -167,17 +162,15 @@ def _entry(root: Path, name: str, run: str, seen: Entry | None, end: str) -> Ent
     """What was recorded; a failure where the tests did not run to a good end."""
     if seen and (not end or seen.failed):
         return seen
-    failed = [end or "its tests did not run"]
-    if seen:
-        return replace(seen, state="failed", failed=failed)
     files = records.hashes(root, manifest.beside(root, name))
-    return Entry(run, "failed", failed, 0, {}, {}, "", "", files)
+    entry = seen or Entry(run, "failed", [], 0, {}, {}, "", "", files)
+    return replace(entry, state="failed", failed=[end or "its tests did not run"])
 
 
 def _judge(root: Path, name: str, entry: Entry | None) -> str:
     """Why a snippet is not shown to work by an entry, or ""."""
     if entry is None:
-        return State.MISSING
+        return "not run"
     changed = entry.changed(root, name)
     state = entry.judge(changed)
     why = ", ".join(changed or entry.failed or list(entry.skipped))

@@ -20,23 +20,14 @@ def short(gpu: str) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """What one machine showed of one snippet.
+    """What one machine showed of one snippet."""
 
-    Attributes:
-        folder: of its records.
-        facts: where and when it ran; its commit and the name of its run are there.
-        entry: what the record holds.
-        state: what that says of the snippet as it is now.
-        changed: the files that are not what they were, which make it stale.
-        memchecked: cases that passed there under compute-sanitizer, of the same files.
-    """
-
-    folder: str
-    facts: Facts
-    entry: Entry
-    state: State
-    changed: list[str]
-    memchecked: int = 0
+    folder: str  # of its records
+    facts: Facts  # where and when it ran, of which commit
+    entry: Entry  # what the record holds
+    state: State  # what that says of the snippet as it is now
+    changed: list[str]  # the files that are not what they were, which make it stale
+    memchecked: int = 0  # cases that passed under compute-sanitizer, of the same files
 
     @property
     def fresh(self) -> bool:

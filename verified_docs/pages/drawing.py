@@ -9,13 +9,12 @@ import itertools
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from statistics import fmean
 from typing import Any
 
-from verified_docs.pages.errors import PageError
-from verified_docs.pages.figures import BREAKS, Source, render
+from verified_docs.pages.figures import BREAKS, Source, beside, render
 
 MARGIN = 14  # between the frame and the first and last column
 ZEROS = re.compile(r"\.0+(?!\d)|^1(\.0+)?\u00a0\u00d7\u00a0(?=10)")  # of a round number
@@ -40,11 +39,7 @@ SCALES: dict[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the parts of a drawing are, in its own pixels: the frame, then the labels.
-
-    `row` is the height of a label, `below` how far its value stands below its name,
-    `letters` how many a line of the name has room for.
-    """
+    """Where the parts of a drawing are, in its own pixels: the frame, the labels."""
 
     name: str
     width: int
@@ -53,9 +48,9 @@ class Layout:
     right: int
     top: int
     bottom: int
-    row: int
-    below: int
-    letters: int
+    row: int  # the height of a label
+    below: int  # how far its value stands below its name
+    letters: int  # how many a line of the name has room for
 
     def svg(self, label: str, drawn: str, role: str) -> str:
         """The element around a drawing: a group if its parts take the focus, or img."""
@@ -79,8 +74,6 @@ class Grid:
     columns: list[Any]
     values: dict[tuple[str, Any], float]
     source: Source
-    # Whose value it is, where a cell has the best of several.
-    names: dict[tuple[str, Any], str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,9 +102,7 @@ class Plot:
 
     def text(self, value: float) -> str:
         """A value without the unit that the axis has in its words."""
-        shown = render(value, self.form)
-        number, _, unit = shown.partition("\u00a0")
-        return number if unit and unit in self.y_words.split() else shown
+        return beside(self.y_words, value, self.form)
 
 
 @dataclass(frozen=True)
@@ -125,11 +116,9 @@ class Frame:
     ticks: list[float]
 
     def x(self, value: float) -> float:
-        """The horizontal position; a single column is in the middle."""
+        """The horizontal position, from the first column at the left."""
         low, high = (self.x_scale(self.columns[n]) for n in (0, -1))
         left, right = self.layout.left, self.layout.right
-        if low == high:
-            return (left + right) / 2
         inner = right - left - 2 * MARGIN
         return left + MARGIN + inner * (self.x_scale(value) - low) / (high - low)
 
@@ -141,12 +130,12 @@ class Frame:
 
 
 def draw(plot: Plot, layout: Layout) -> str:
-    """The inside of the SVG. Raises PageError."""
+    """The inside of the SVG."""
     values = [value for line in plot.lines for value in line.values.values()]
     shown = [*values, *plot.levels.values()]
     linear = plot.y_scale == "linear"
     ticks = round_ticks(max(shown)) if linear else _powers(shown)
-    x_scale, y_scale = _scale(plot.x_scale), _scale(plot.y_scale)
+    x_scale, y_scale = SCALES[plot.x_scale], SCALES[plot.y_scale]
     frame = Frame(layout, x_scale, y_scale, plot.columns, ticks)
     places = dict(_places(plot, frame))
     drawn = "".join(
@@ -159,14 +148,6 @@ def draw(plot: Plot, layout: Layout) -> str:
     )
     # Said once, by the columns.
     return f'<g aria-hidden="true">{drawn}</g>' + "".join(_columns(plot, frame, places))
-
-
-def _scale(name: str) -> Callable[[float], float]:
-    """The scale of that name. Raises PageError."""
-    if name not in SCALES:
-        known = ", ".join(SCALES)
-        raise PageError(f"{name!r} is no scale; the scales are: {known}")
-    return SCALES[name]
 
 
 def _y_axis(plot: Plot, frame: Frame) -> Iterator[str]:
@@ -331,8 +312,6 @@ def _columns(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str
 
 def round_ticks(top: float) -> list[float]:
     """From 0 to `top` or a little beyond, four to eight at a round distance."""
-    if top <= 0:
-        return [0.0, 1.0]
     power = 10.0 ** math.floor(math.log10(top / 4))
     step = next(power * m for m in (1, 2, 2.5, 5, 10) if top / (power * m) <= 6)
     return [n * step for n in range(math.ceil(top / step - 1e-9) + 1)]

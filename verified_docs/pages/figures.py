@@ -15,10 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from html import escape
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Any
-
-from markdown.extensions.toc import slugify
 
 from verified_docs import layout
 from verified_docs.evidence.records import Benchmark
@@ -112,9 +110,14 @@ def render(value: Any, form: str = "") -> str:
     if form not in FORMATS:
         known = ", ".join(FORMATS)
         raise PageError(f"{form!r} is no format; the formats are: {known}")
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise PageError(f"{value!r} is no number; it cannot be shown as {form}")
     return FORMATS[form](value)
+
+
+def beside(words: str, value: float, form: str) -> str:
+    """The value in a format, without its unit if the words beside it name that."""
+    shown = render(value, form)
+    bare, _, unit = shown.partition("\u00a0")
+    return bare if unit and unit in re.split("[ ,]+", words) else shown
 
 
 def unit(path: str, form: str) -> str:
@@ -194,32 +197,20 @@ def source(
     return Source(benchmark.gpu, record, part, stale)
 
 
-@contextmanager
-def maybe_newer(evidence: Evidence, benchmark: Benchmark) -> Iterator[None]:
-    """What a record does not have is still to come if its benchmark has changed."""
-    try:
-        yield
-    except Absent:
-        if not evidence.stale(benchmark):
-            raise
-        raise NotYet from None
-
-
 def _quoted(
     evidence: Evidence, name: str, what: str, filters: list[str]
 ) -> tuple[Any, str, bool]:
     """What a benchmark's record has, on which GPU, and whether it is stale."""
-    where = dict(map(_pair, filters))
-    part = where.get("part", LIST)
-    benchmark = record(evidence, name, part)
-    gpu = benchmark.gpu
-    with maybe_newer(evidence, benchmark):
+    where = dict(each.partition("=")[::2] for each in filters)
+    part = where.pop("part", LIST)
+    with record(evidence, name, part) as benchmark:
+        gpu = benchmark.gpu
         if what.startswith("/"):
             if isinstance(benchmark.data.get(what.split("/")[1]), list):
                 raise PageError("one of a list is named by filters, not by its place")
             changed = evidence.outdated(benchmark, "", ())
             return pointer(benchmark.data, what), gpu, bool(changed)
-        found = select(evidence, benchmark, where, what.partition("/")[0])
+        found = select(evidence, benchmark, part, where, what.partition("/")[0])
         if len(found) > 1:
             raise PageError(f"{len(found)} measurements match; say more")
         changed = evidence.outdated(benchmark, part, found)
@@ -227,12 +218,9 @@ def _quoted(
 
 
 def _verified(
-    evidence: Evidence, kind: str, file: str, *rest: str
+    evidence: Evidence, kind: str, file: str, what: str
 ) -> tuple[Any, str, bool]:
     """What the tests of a file showed, on which GPU, and whether it is stale."""
-    if len(rest) != 1:
-        what = "FACT, such as torch" if kind == "run" else "DTYPE"
-        raise PageError(f"it is written {{measured: {kind} FILE {what}}}")
     evidence.status(file)  # Raises SnippetError where there is no such file.
     run = evidence.quote(file)
     if run is None:
@@ -241,10 +229,10 @@ def _verified(
         facts = run.facts
     else:
         facts = {key: getattr(e, kind) for key, e in run.entry.errors.items()}
-    if rest[0] not in facts:
+    if what not in facts:
         known = ", ".join(facts) or "none"
-        raise PageError(f"{file} has no {kind} of {rest[0]!r}; there are: {known}")
-    return facts[rest[0]], run.gpu, not run.fresh
+        raise PageError(f"{file} has no {kind} of {what!r}; there are: {known}")
+    return facts[what], run.gpu, not run.fresh
 
 
 def stated(text: str, entries: Mapping[str, str], base: str) -> str:
@@ -263,14 +251,6 @@ def stated(text: str, entries: Mapping[str, str], base: str) -> str:
         f'<a class="stated" href="{base}{BIBLIOGRAPHY}/#{entries[entry]}" '
         f'title="{escape(source)}">{escape(figure)}</a>'
     )
-
-
-def works(docs: Path) -> dict[str, str]:
-    """The anchors of the bibliography's entries, by their titles."""
-    path = docs / f"{BIBLIOGRAPHY}.md"
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
-    titles = re.findall(r"^### (.+?)\s*$", text, re.MULTILINE)
-    return {title: slugify(title, "-") for title in titles}
 
 
 def unmeasured() -> str:
@@ -301,14 +281,23 @@ def cells(shown: Iterable[str]) -> str:
     return "".join(f"<td>{each}</td>" for each in shown)
 
 
-def record(evidence: Evidence, name: str, part: str = LIST) -> Benchmark:
-    """The record to quote a list of. Raises PageError, or NotYet if none is made."""
-    if found := evidence.benchmark(name, part):
-        return found
-    if name not in (parts := layout.parts(evidence.root)):
+@contextmanager
+def record(evidence: Evidence, name: str, part: str) -> Iterator[Benchmark]:
+    """The record to quote a list of. Raises PageError, or NotYet if none is made.
+
+    What it does not have is still to come, too, if its benchmark has changed.
+    """
+    if not (found := evidence.benchmark(name, part)):
+        if name in (parts := layout.parts(evidence.root)):
+            raise NotYet
         known = ", ".join(parts)
         raise PageError(f"there is no record {name!r}; there may be: {known}")
-    raise NotYet
+    try:
+        yield found
+    except Absent:
+        if not evidence.stale(found):
+            raise
+        raise NotYet from None
 
 
 def pointer(record: Mapping[str, Any], path: str) -> Any:
@@ -329,20 +318,18 @@ def pointer(record: Mapping[str, Any], path: str) -> Any:
 def select(
     evidence: Evidence,
     benchmark: Benchmark,
+    part: str,
     where: Mapping[str, Any],
     *keys: str,
     each: str = "",
 ) -> list[dict[str, Any]]:
-    """The measurements of a record that match and have all keys.
+    """The measurements of a list of a record that match and have all keys.
 
-    They lie in the record's list `measurements`, or in the one that `part` names. With
-    `each`, a measurement is one for each point of its list of that name. A list or a
-    snippet that is newer than the benchmark's run has none: NotYet is raised. Whatever
-    else is not there is misspelt: PageError.
+    With `each`, a measurement is one for each point of its list of that name. A list
+    or a snippet that is newer than the benchmark's run has none: NotYet is raised.
+    Whatever else is not there is misspelt: PageError.
     """
     data, name = benchmark.data, benchmark.path.stem
-    where = dict(where)
-    part = str(where.pop("part", LIST))
     measurements = data.get(part)
     if not isinstance(measurements, list):
         if (evidence.root / layout.benchmark_list(name, part)).is_file():
@@ -359,7 +346,7 @@ def select(
             raise Absent(f"no measurement of {part} has a list {each!r}")
     known = {key for measurement in measurements for key in measurement}
     for key in (*where, *keys):
-        if measurements and key not in known:
+        if key not in known:
             they = ", ".join(sorted(known))
             raise Absent(f"no measurement has {key!r}; they have: {they}")
     wanted = {key: _text(value) for key, value in where.items()}
@@ -394,10 +381,3 @@ def known_kernel(
 def _text(value: Any) -> str:
     """A value as a filter has it: true and false as in JSON."""
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _pair(item: str) -> tuple[str, str]:
-    key, equals, value = item.partition("=")
-    if not equals:
-        raise PageError(f"{item!r} is no filter; write key=value")
-    return key, value

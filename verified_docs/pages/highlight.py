@@ -2,14 +2,11 @@
 
 import functools
 import html
-import re
 from itertools import groupby
 from operator import itemgetter
 
 from pygments.lexers import get_lexer_by_name
 from pygments.token import STANDARD_TYPES, Token, _TokenType
-
-from verified_docs.code.sections import Section
 
 # What has the colour of text. Signs are half of all tokens: each would be an element.
 PLAIN = {Token.Text, Token.Text.Whitespace, Token.Name, Token.Keyword.Constant}
@@ -19,16 +16,6 @@ PLAIN |= {Token.Operator, Token.Punctuation}
 TYPED = {("Generic",), ("Comment",)}
 
 Identifiers = frozenset[tuple[str, str]]  # a name, and a further class of its spans
-
-
-def section(whole: Section, shown: Section, identifiers: Identifiers) -> list[str]:
-    """The lines of a section, of a file that is highlighted once for all of them."""
-    lines = highlight(whole.text, "python", identifiers)
-    at = dict(zip(whole.numbers, lines, strict=True))
-    code = whole.text.split("\n")[whole.numbers.index(shown.numbers[0])]
-    indent = len(code) - len(shown.text.partition("\n")[0])
-    margin = re.compile(rf"^((?:<[^>]*>)?) {{{indent}}}")
-    return [margin.sub(r"\1", at[number]) for number in shown.numbers]
 
 
 @functools.lru_cache(maxsize=256)  # A file is on several pages, and in differences.
@@ -69,6 +56,4 @@ def _span(name: str, text: str) -> str:
 @functools.cache
 def _kind(token: _TokenType) -> str:
     """Pygments' short name of the kind of token."""
-    while token not in STANDARD_TYPES and token.parent is not None:
-        token = token.parent
     return "" if token in PLAIN else STANDARD_TYPES[token]

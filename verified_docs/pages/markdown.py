@@ -6,6 +6,7 @@ instance, is nothing that a page may hold: the check refuses it.
 """
 
 import functools
+import json
 import os
 import re
 from pathlib import Path
@@ -19,8 +20,9 @@ from markdown.preprocessors import Preprocessor
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import blocks, figures
 from verified_docs.pages.errors import PageError
+from verified_docs.pages.ladder import Navigation
 from verified_docs.pages.made import END, marked
-from verified_docs.pages.math import Tex, TexTreeprocessor
+from verified_docs.pages.math import TexTreeprocessor, shared
 from verified_docs.pages.opening import Opening
 from verified_docs.pages.plots import Style
 from verified_docs.pages.site import Site, base
@@ -64,15 +66,15 @@ class VerifiedDocs(Extension):
         macros, identifiers = tensors(self.getConfig("tensors"))
         evidence = self.getConfig("evidence") or Evidence(root, self.getConfig("gpu"))
         plots = {"kernels": {}, "axes": {}} | self.getConfig("plots")
+        nav, goal = self.getConfig("nav"), self.getConfig("goal")
         self.site = Site(
             evidence,
+            Navigation(root / "docs", nav, goal),
             self.getConfig("published"),
             frozenset(identifiers.items()),
-            self.getConfig("nav"),
             self.getConfig("repository"),
             Style(**plots),
             self.getConfig("mark"),
-            goal=self.getConfig("goal"),
         )
         fence = {
             "name": "*",
@@ -83,7 +85,7 @@ class VerifiedDocs(Extension):
         name = "pymdownx.superfences"
         md.registerExtensions([name], {name: {"custom_fences": [fence]}})
         md.block_level_elements.append("verified-replay")
-        tex = Tex(root / self.getConfig("katex"), macros)
+        tex = shared(root / self.getConfig("katex"), json.dumps(macros))
         md.registerExtension(self)
         # After fences (25).
         md.preprocessors.register(Directives(md, self.site), "verified-directives", 24)

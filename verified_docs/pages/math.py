@@ -9,7 +9,6 @@ from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
-from py_mini_racer import MiniRacer
 
 from verified_docs.pages.engine import started
 from verified_docs.pages.errors import PageError
@@ -38,44 +37,34 @@ HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
 class Tex:
-    """KaTeX with a set of macros; `katex` is the folder of the npm package."""
+    """KaTeX, from the folder of its npm package, with macros: JSON."""
 
-    def __init__(self, katex: Path, macros: dict[str, str] | None = None) -> None:
-        self.katex = katex
-        self.macros = json.dumps(macros or {}, sort_keys=True)
+    def __init__(self, katex: Path, macros: str = "{}") -> None:
+        script = katex / "dist" / "katex.min.js"
+        self.engine = started(script.read_text(encoding="utf-8"), RENDER)
+        self.macros = macros
+        self.known: dict[tuple[str, bool], str] = {}  # what was rendered so far
 
     def render(self, formula: str, display: bool = False) -> str:
         """The formula as HTML with MathML inside. Raises PageError."""
         self.prepare([(formula, display)])
-        return _known(self.katex, self.macros)[formula.strip(), display]
+        return self.known[formula.strip(), display]
 
     def prepare(self, formulas: Iterable[tuple[str, bool]]) -> None:
         """Render those that are new, in one call of the engine. Raises PageError."""
-        known = _known(self.katex, self.macros)
         wanted = dict.fromkeys((formula.strip(), each) for formula, each in formulas)
-        new = [each for each in wanted if each not in known]
+        new = [each for each in wanted if each not in self.known]
         if not new:
             return
         call = f"render({json.dumps(new)}, {json.dumps(self.macros)})"
-        found = json.loads(str(_engine(self.katex).eval(call)))
+        found = json.loads(str(self.engine.eval(call)))
         for each, (html, error) in zip(new, found, strict=True):
             if error:
                 raise PageError(f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1]}")
-            known[each] = html
+            self.known[each] = html
 
 
-@functools.cache
-def _engine(katex: Path) -> MiniRacer:
-    script = katex / "dist" / "katex.min.js"
-    if not script.is_file():
-        raise PageError(f"{script} is missing: install the npm packages")
-    return started(script.read_text(encoding="utf-8"), RENDER)
-
-
-@functools.cache
-def _known(katex: Path, macros: str) -> dict[tuple[str, bool], str]:
-    """What was rendered so far, on whatever page."""
-    return {}
+shared = functools.cache(Tex)  # by all pages
 
 
 class TexTreeprocessor(Treeprocessor):

@@ -1,9 +1,9 @@
 """The quiet line below a page's title: how long it takes, what it needs, what it gives.
 
 The minutes are computed from the words that are not folded. The rest is front matter
-(a notebook: metadata.page): `gives` says what the reader will have, and `needs` names
-pages; without it the page needs the one before it in its part. A page without `gives`
-has no such line. A rung beside the short way, see ladder.py, says where that goes on.
+(a notebook: metadata.page): `gives` says what the reader will have, `needs` what to
+read first, see ladder.py. A page without `gives` has no such line. A rung beside the
+short way says where that goes on.
 """
 
 import math
@@ -14,9 +14,7 @@ from xml.etree.ElementTree import Element, SubElement
 from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 
-from verified_docs.pages.ladder import needs, parts
 from verified_docs.pages.site import Site, source
-from verified_docs.pages.sources import front_matter
 
 PACE = 150  # words a minute, formulas and code between them
 FOLDED = "details"
@@ -31,35 +29,30 @@ class Opening(Treeprocessor):
 
     def run(self, root: Element) -> None:
         """Change the page in place. Raises PageError where `needs` names no page."""
-        page = source(self.md)
+        page, nav = source(self.md), self.site.navigation
         title = root.find("h1")
-        front = front_matter(self.site.evidence.root / "docs" / page) if page else {}
+        front = nav.front(page) if page else {}
         if title is None or "gives" not in front:
             return
         line = Element("div", {"class": "quiet", "data-search-exclude": ""})
         SubElement(line, "strong").text = f"{minutes(root)} min"
-        asked = needs(self.site.nav, page, front.get("needs"))
-        for number, (needed, name) in enumerate(asked.items()):
-            line[-1].tail = ", " if number else ". You need: "
-            address = posixpath.relpath(needed, posixpath.dirname(page))
-            SubElement(line, "a", {"href": address}).text = name
-        line[-1].tail = f". You will have: {front['gives']}."
-        if "idea" in front and (ahead := self.ahead(page)):
-            line[-1].tail += " A side road: the short way to "
-            for place, words in ((-1, " goes on with "), (0, ".")):
-                address = posixpath.relpath(ahead[place], posixpath.dirname(page))
-                SubElement(line, "a", {"href": address}).text = self.site.way[
-                    ahead[place]
-                ]
-                line[-1].tail = words
-        root.insert(list(root).index(title) + 1, line)
 
-    def ahead(self, page: str) -> list[str]:
-        """What of the short way comes after a page that is none of it."""
-        pages = [each for part in parts(self.site.nav).values() for each in part]
-        if page in self.site.way or page not in pages:
-            return []
-        return [each for each in pages[pages.index(page) :] if each in self.site.way]
+        def link(to: str, before: str) -> None:
+            line[-1].tail = before
+            address = posixpath.relpath(to, posixpath.dirname(page))
+            SubElement(line, "a", {"href": address}).text = nav.short(to)
+
+        for number, needed in enumerate(nav.needs(page)):
+            link(needed, ", " if number else ". You need: ")
+        line[-1].tail = told = f". You will have: {front['gives']}."
+        pages = list(nav.titles)
+        if "idea" in front and page in pages and page not in nav.way:
+            ahead = [each for each in pages[pages.index(page) :] if each in nav.way]
+            if ahead:
+                link(ahead[-1], f"{told} A side road: the short way to ")
+                link(ahead[0], " goes on with ")
+                line[-1].tail = "."
+        root.insert(list(root).index(title) + 1, line)
 
 
 def minutes(root: Element) -> int:

@@ -1,7 +1,6 @@
 """Measurements as tables, heat maps and SVG line plots, drawn at build time."""
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from html import escape
@@ -11,31 +10,27 @@ from verified_docs.evidence.status import Evidence
 from verified_docs.pages import drawing, figures, sources
 from verified_docs.pages.drawing import MARKERS, Grid, Line, Plot, number
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.figures import NotYet, breakable, render, unit
+from verified_docs.pages.figures import NotYet, beside, breakable, render, unit
 
 SHARED = {"record", "part", "where", "only", "title", "format"}
 PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each", "ticks"}
-TABLE = SHARED | {"rows", "columns", "value", "values", "bare"}
+TABLE = SHARED | {"rows", "columns", "value", "values"}
 SEVERAL = SHARED - {"format"} | {"rows", "values"}
 HEAT = SHARED | {"rows", "columns", "value", "against"}
+Cells = dict[tuple[Any, Any], dict[str, Any]]  # a measurement by row and column
 SHADES = ("under 60\u00a0%", "60 to 70", "70 to 80", "80 to 90", "90 to 100", "faster")
-COLOURS = 12  # --series-1 and so on, in colours.css
 
 
 @dataclass(frozen=True)
 class Style:
-    """How every plot of the site shows a kernel, and what it calls an axis."""
+    """How every plot of the site shows a kernel, and what it calls an axis.
+
+    A kernel has a colour, --series-1 and so on in colours.css, and a marker.
+    """
 
     kernels: Mapping[str, tuple[int, str]]
     axes: Mapping[str, str]
     spans: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Raises ValueError where a kernel's colour or marker is none."""
-        for name, (colour, marker) in self.kernels.items():
-            if colour not in range(1, COLOURS + 1) or marker not in MARKERS:
-                wanted = f"a colour from 1 to {COLOURS} and one of {', '.join(MARKERS)}"
-                raise ValueError(f"plots: {name}: {wanted}")
 
     def of(self, name: str, table: str) -> Any:
         """What a table has for a name: kernel, axis or span. Raises PageError."""
@@ -80,34 +75,20 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
 
 
 def grid(
-    evidence: Evidence,
-    options: dict[str, Any],
-    row: str,
-    column: str,
-    value: str,
-    best: Sequence[str] = (),
+    evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
 ) -> Grid:
     """What the record has for the options.
 
     Measurements lie in the record's list `measurements`, or in the one named `part`.
-    With `best`, a cell has the largest value of those kernels. Raises PageError, or
-    NotYet where that is nothing so far.
+    Raises PageError, or NotYet where that is nothing so far.
     """
-    where = dict(options.get("where") or {})
-    part = where.setdefault("part", options.get("part", figures.LIST))
-    benchmark = figures.record(evidence, options["record"], part)
-    keys = [row, column, value, *(["kernel"] if best else [])]
-    only = [str(each) for each in best or options.get("only") or ()]
-    with figures.maybe_newer(evidence, benchmark):
-        each = str(options.get("each", ""))
-        found = figures.select(evidence, benchmark, where, *keys, each=each)
-        if best or row == "kernel":
+    where, part = options.get("where") or {}, options.get("part", figures.LIST)
+    only = [str(each) for each in options.get("only") or ()]
+    keys, each = (row, column, value), str(options.get("each", ""))
+    with figures.record(evidence, options["record"], part) as benchmark:
+        found = figures.select(evidence, benchmark, part, where, *keys, each=each)
+        if row == "kernel":
             only = [e for e in only if figures.known_kernel(evidence, found, e)]
-    names: dict[tuple[str, Any], str] = {}
-    if best:
-        found = _best([item for item in found if item["kernel"] in only], *keys[:3])
-        names = {(str(item[row]), item[column]): item["kernel"] for item in found}
-        only = []
     rows = list(dict.fromkeys(str(item[row]) for item in found))
     rows = [each for each in only or rows if each in rows]
     found = [item for item in found if str(item[row]) in rows]
@@ -122,24 +103,14 @@ def grid(
         raise NotYet
     columns = sorted({column for _, column in values})
     source = figures.source(evidence, benchmark, part, found)
-    return Grid(rows, columns, values, source, names)
-
-
-def _best(
-    found: list[dict[str, Any]], row: str, column: str, value: str
-) -> list[dict[str, Any]]:
-    """Of the measurements of each cell the one with the largest value."""
-    by_value = sorted(found, key=lambda item: float(item[value]))
-    best = {(item[row], item[column]): item for item in by_value}
-    return [item for item in found if best[item[row], item[column]] is item]
+    return Grid(rows, columns, values, source)
 
 
 def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     """The fence ```measurements. Raises PageError, or NotYet, as `grid` does.
 
     One quantity, `value`, for each value of a key, `columns`; or several quantities,
-    `values: {heading: key | format}`. With the option `bare: true` the cells are
-    without their unit, which the title has to have.
+    `values: {heading: key | format}`. A unit that the title has is in no cell.
     """
     several = "values" in parse(body, TABLE, "record", "rows")
     allowed = SEVERAL if several else TABLE - {"values"}
@@ -151,16 +122,10 @@ def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         corner = rows
     else:
         form = unit(options["value"], str(options.get("format", "")))
-        if options.get("bare"):
-            shared = render(1, form).partition("\u00a0")[2]
-            if form == "bytes" or shared not in re.split("[ ,]+", title):
-                raise PageError(f"of bare cells the title has the unit, {shared}")
         found = grid(evidence, options, rows, options["columns"], options["value"])
         forms = dict.fromkeys(found.columns, form)
         corner = f"{rows}, by {style.axes.get(options['columns'], options['columns'])}"
-    shown = _table(found, corner, forms, found.source.caption(title, base))
-    if options.get("bare"):
-        shown = re.sub(r"\u00a0[^<]+(?=</td>)", "", shown)
+    shown = _table(found, corner, forms, title, found.source.caption(title, base))
     return f'<figure class="measurements">{shown}</figure>'
 
 
@@ -168,8 +133,6 @@ def _quantities(
     evidence: Evidence, options: dict[str, Any]
 ) -> tuple[Grid, dict[str, str]]:
     """A column for each of the option values, and the formats of the columns."""
-    if not isinstance(options["values"], dict) or not options["values"]:
-        raise PageError("values are written {heading: key | format}")
     grids, forms, row = {}, {}, options["rows"]
     for heading, told in options["values"].items():
         key, _, form = (each.strip() for each in str(told).partition("|"))
@@ -190,8 +153,6 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     form = unit(options["y"], str(options.get("format", "")))
     title, series = options["title"], options["series"]
     found = grid(evidence, options, series, options["x"], options["y"])
-    if len(found.rows) > len(MARKERS):
-        raise PageError(f"{len(found.rows)} series; at most {len(MARKERS)}: use only")
     lines = [style.line(found, series, row) for row in found.rows]
     if len({line.classes for line in lines}) < len(lines):
         raise PageError("two of its series have one colour in mkdocs.yml")
@@ -212,7 +173,7 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
         for layout in drawing.LAYOUTS
     )
     corner = f"{series}, by {shown.x_words}"
-    numbers = _table(found, corner, dict.fromkeys(found.columns, form), "")
+    numbers = _table(found, corner, dict.fromkeys(found.columns, form))
     return figure(title, drawn, numbers, found.source, base)
 
 
@@ -237,58 +198,82 @@ def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     options = parse(body, HEAT, "record", "rows", "columns", "value", "title")
     rows, columns, value = (options[key] for key in ("rows", "columns", "value"))
     form = unit(value, str(options.get("format", "")))
-    if not (options.get("only") and options.get("against")):
-        raise PageError("it needs the options 'only' and 'against': the kernels")
-    ours = grid(evidence, options, rows, columns, value, options["only"])
-    theirs = grid(evidence, options, rows, columns, value, options["against"])
-    head = "".join(f'<th scope="col">{number(c)}</th>' for c in ours.columns)
+    ours, source = _best(evidence, options, options["only"])
+    theirs, other = _best(evidence, options, options["against"])
+    heads = sorted({column for _, column in ours})
+    head = "".join(f'<th scope="col">{number(column)}</th>' for column in heads)
     cells = "".join(
-        f'<tr><th scope="row">{number(int(row))}</th>'
-        + "".join(_heat(ours, theirs, (row, c), form) for c in ours.columns)
+        f'<tr><th scope="row">{number(row)}</th>'
+        + "".join(_heat(ours, theirs, (row, c), value, form) for c in heads)
         + "</tr>"
-        for row in sorted(ours.rows, key=int)
+        for row in sorted({row for row, _ in ours})
     )
     key = "".join(f'<li class="heat-{n}">{s}</li>' for n, s in enumerate(SHADES))
-    source = ours.source if ours.source.stale else theirs.source
-    caption = source.caption(options["title"], base)
+    caption = (source if source.stale else other).caption(options["title"], base)
     return (
         f'<figure class="heat"><table><caption>{caption}</caption>'
-        f'<thead><tr><td></td><th scope="colgroup" colspan="{len(ours.columns)}">'
+        f'<thead><tr><td></td><th scope="colgroup" colspan="{len(heads)}">'
         f"{escape(style.of(columns, 'axes'))}</th></tr><tr>"
         f'<th scope="col">{escape(style.of(rows, "axes"))}</th>{head}</tr></thead>'
         f"<tbody>{cells}</tbody></table><ul>{key}</ul></figure>"
     )
 
 
-def _heat(ours: Grid, theirs: Grid, key: tuple[str, Any], form: str) -> str:
-    if key not in ours.values or key not in theirs.values:
+def _best(
+    evidence: Evidence, options: dict[str, Any], kernels: list[str]
+) -> tuple[Cells, figures.Source]:
+    """For each row and column the measurement with the largest value of a kernel."""
+    where, part = options.get("where") or {}, options.get("part", figures.LIST)
+    row, column, value = keys = [options[k] for k in ("rows", "columns", "value")]
+    with figures.record(evidence, options["record"], part) as benchmark:
+        found = figures.select(evidence, benchmark, part, where, *keys, "kernel")
+        known = [k for k in kernels if figures.known_kernel(evidence, found, k)]
+    theirs = [item for item in found if item["kernel"] in known]
+    if not theirs:
+        raise NotYet
+    theirs.sort(key=lambda item: float(item[value]))
+    cells = {(item[row], item[column]): item for item in theirs}
+    return cells, figures.source(evidence, benchmark, part, [*cells.values()])
+
+
+def _heat(
+    ours: Cells, theirs: Cells, key: tuple[Any, Any], value: str, form: str
+) -> str:
+    if key not in ours or key not in theirs:
         return "<td>not measured</td>"
-    part = ours.values[key] / theirs.values[key]
+    both = ours[key], theirs[key]
+    part = both[0][value] / both[1][value]
     shade = min(max(int(10 * part) - 5, 0), len(SHADES) - 1)
-    both = "".join(
-        f"<span>{breakable(short(found.names[key]))} "
-        f"{render(found.values[key], form).partition(chr(160))[0]}</span>"
-        for found in (ours, theirs)
+    shown = "".join(
+        f"<span>{breakable(short(item['kernel']))} "
+        f"{render(item[value], form).partition(chr(160))[0]}</span>"
+        for item in both
     )
     percent = render(part, "percent")
-    return f'<td class="heat-{shade}"><strong>{percent}</strong>{both}</td>'
+    return f'<td class="heat-{shade}"><strong>{percent}</strong>{shown}</td>'
 
 
-def _table(found: Grid, corner: str, forms: Mapping[Any, str], caption: str) -> str:
+def _table(
+    found: Grid,
+    corner: str,
+    forms: Mapping[Any, str],
+    title: str = "",
+    caption: str = "",
+) -> str:
     caption = f"<caption>{caption}</caption>" if caption else ""
     rows = (
         (
             f"<code>{breakable(row)}</code>",
-            figures.cells(_cell(found, (row, c), forms[c]) for c in found.columns),
+            figures.cells(
+                escape(beside(title, found.values[row, c], forms[c]))
+                if (row, c) in found.values
+                else "not measured"
+                for c in found.columns
+            ),
         )
         for row in found.rows
     )
     return figures.facts([escape(corner), *map(number, found.columns)], rows, caption)
-
-
-def _cell(found: Grid, key: tuple[str, Any], form: str) -> str:
-    there = key in found.values
-    return escape(render(found.values[key], form)) if there else "not measured"
 
 
 def _levels(evidence: Evidence, options: dict[str, Any], form: str) -> dict[str, float]:
@@ -296,17 +281,14 @@ def _levels(evidence: Evidence, options: dict[str, Any], form: str) -> dict[str,
 
     What is no share of 1 would be a figure of no source. Raises PageError.
     """
-    option = options.get("levels", {})
-    if not isinstance(option, dict):
-        raise PageError("levels are written {copy: 1, two thirds: 2/3}")
     levels = {}
-    for name, value in option.items():
+    for name, value in options.get("levels", {}).items():
         recorded = str(value).startswith("/")
         if recorded:
             part = options.get("part", figures.LIST)
-            benchmark = figures.record(evidence, options["record"], part)
             unit(value, form)
-            value = figures.pointer(benchmark.data, value)
+            with figures.record(evidence, options["record"], part) as benchmark:
+                value = figures.pointer(benchmark.data, value)
         levels[str(name)] = float(Fraction(value))
         if not recorded and not 0 <= levels[str(name)] <= 1:
             raise PageError(f"the level {name}: {value} is neither a share nor a path")

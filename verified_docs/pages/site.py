@@ -1,7 +1,7 @@
 """What the Markdown extension is told about the site, and the page that it reads."""
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,44 +9,31 @@ from markdown import Markdown
 
 from verified_docs import layout
 from verified_docs.evidence.status import Evidence, Status
-from verified_docs.pages import figures, ladder
+from verified_docs.pages import figures
 from verified_docs.pages.highlight import Identifiers
+from verified_docs.pages.ladder import Navigation
 from verified_docs.pages.plots import Style
+from verified_docs.pages.sources import headings
 
 
 @dataclass
 class Site:
-    """The evidence, and the conventions of the pages.
-
-    `published` is the commit whose run publishes the site, if one does.
-    `identifiers` are names in Python code with a class of their own: (m_i, t-m).
-    `nav` is the navigation as mkdocs.yml has it, `goal` the page in it to which the
-    short way leads. `repository` is where the repository is public, or "". `style` is
-    that of the plots, `mark` the word of the check, see made.py. `base` is the way
-    from the page at hand to the root of the site.
-    """
+    """The evidence, and the conventions of the pages."""
 
     evidence: Evidence
-    published: str = ""
-    identifiers: Identifiers = frozenset()
-    nav: Sequence[Mapping[str, Any]] = ()
-    repository: str = ""
+    navigation: Navigation
+    published: str = ""  # the commit whose run publishes the site, if one does
+    identifiers: Identifiers = frozenset()  # names in Python code, each with its class
+    repository: str = ""  # where that is public
     style: Style = field(default_factory=lambda: Style({}, {}))
-    mark: str = ""
-    base: str = "/"
-    goal: str = ""
+    mark: str = ""  # the word of the check, see made.py
+    base: str = "/"  # the way from the page at hand to the root of the site
     badged: set[str] = field(default_factory=set)  # snippets whose badge the page has
 
     @functools.cached_property
     def works(self) -> Mapping[str, str]:
         """The anchors of the works that the bibliography names."""
-        return figures.works(self.evidence.root / "docs")
-
-    @functools.cached_property
-    def way(self) -> Mapping[str, str]:
-        """The pages of the short way to the goal, see ladder.py."""
-        docs = self.evidence.root / "docs"
-        return ladder.way(docs, self.nav, self.goal) if self.goal else {}
+        return headings(self.navigation.docs / f"{figures.BIBLIOGRAPHY}.md")
 
     def statuses(self) -> list[Status]:
         """The state of every snippet."""

@@ -1,10 +1,12 @@
 """What pages and fences are told in YAML, and what a page says of itself."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import yaml
+from markdown.extensions.toc import slugify
 
 from verified_docs.pages.errors import PageError
 
@@ -12,6 +14,13 @@ from verified_docs.pages.errors import PageError
 def settings(text: str) -> Any:
     """What YAML says, by the parser in C where there is one. Raises yaml.YAMLError."""
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def headings(path: Path) -> dict[str, str]:
+    """The anchors of a reference page's entries, by their titles."""
+    text = path.read_text("utf-8") if path.is_file() else ""
+    found = re.findall(r"^### (.+?)(?: \{ *#([\w-]+) *\})?\s*$", text, re.MULTILINE)
+    return {title: anchor or slugify(title, "-") for title, anchor in found}
 
 
 def front_matter(path: Path) -> dict[str, Any]:

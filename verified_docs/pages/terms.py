@@ -6,21 +6,18 @@ it. A term that an author links is not linked once more, and one that is an ever
 word as well is linked by authors only.
 """
 
-import functools
 import posixpath
 import re
 from collections.abc import Collection, Mapping
 from xml.etree.ElementTree import Element, SubElement
 
 from markdown import Markdown
-from markdown.extensions.toc import slugify
 from markdown.treeprocessors import Treeprocessor
 
 from verified_docs.pages.site import Site, source
-from verified_docs.pages.sources import front_matter
+from verified_docs.pages.sources import front_matter, headings
 
 GLOSSARY = "reference/glossary.md"
-HEADING = re.compile(r"^### (.+?)(?: \((.+?)\))?(?: \{ *#([\w-]+) *\})?$", re.MULTILINE)
 # What running text consists of: nothing that is folded, in a table, or a link already.
 PROSE = {"blockquote", "dd", "dl", "em", "li", "ol", "p", "strong", "ul"}
 
@@ -35,7 +32,7 @@ class Terms(Treeprocessor):
 
     def run(self, root: Element) -> None:
         """Change the page in place."""
-        docs, page = self.site.evidence.root / "docs", source(self.md)
+        docs, page = self.site.navigation.docs, source(self.md)
         if not page or page == GLOSSARY:
             return
         glossary = posixpath.relpath(GLOSSARY, posixpath.dirname(page))
@@ -45,10 +42,8 @@ class Terms(Treeprocessor):
             if address == glossary and anchor:
                 link.set("class", "term")
                 linked.add(anchor)
-        if "idea" in front_matter(docs / page) and (docs / GLOSSARY).is_file():
-            known = names(
-                (docs / GLOSSARY).read_text("utf-8"), frozenset(self.everyday)
-            )
+        known = names(headings(docs / GLOSSARY), self.everyday)
+        if known and "idea" in front_matter(docs / page):
             Linker(known, glossary, linked).visit(root)
 
 
@@ -75,32 +70,25 @@ class Linker:
             child.tail = self.link(element, child.tail)
 
     def link(self, parent: Element, text: str | None) -> str | None:
-        """Append a text's links to the parent; what stands before them is returned."""
-        before, at, last = text, 0, None
+        """The text before its first new term; the link and the rest join the parent."""
         for match in self.pattern.finditer(text or ""):
             anchor = self.anchors[" ".join(match[1].casefold().split())]
-            if anchor in self.linked:
-                continue
-            self.linked.add(anchor)
-            between = match.string[at : match.start()]
-            if last is None:
-                before = between
-            else:
-                last.tail = between
-            address = f"{self.to}#{anchor}"
-            last = SubElement(parent, "a", {"class": "term", "href": address})
-            last.text, last.tail = match[0], match.string[match.end() :]
-            at = match.end()
-        return before
+            if anchor not in self.linked:
+                self.linked.add(anchor)
+                address = f"{self.to}#{anchor}"
+                link = SubElement(parent, "a", {"class": "term", "href": address})
+                link.text = match[0]
+                link.tail = self.link(parent, match.string[match.end() :])
+                return match.string[: match.start()]
+        return text
 
 
-@functools.lru_cache(maxsize=1)  # All rungs of a build have the same glossary.
-def names(glossary: str, everyday: frozenset[str]) -> dict[str, str]:
+def names(entries: Mapping[str, str], everyday: Collection[str]) -> dict[str, str]:
     """The anchor of each word that the glossary explains, everyday words left out."""
     found = {}
-    for term, others, anchor in HEADING.findall(glossary):
-        heading = f"{term} ({others})" if others else term
+    for title, anchor in entries.items():
+        term, _, others = title.removesuffix(")").partition(" (")
         for word in (term, *filter(None, others.split(", "))):
             if word.casefold() not in everyday:
-                found[word.casefold()] = anchor or slugify(heading, "-")
+                found[word.casefold()] = anchor
     return found

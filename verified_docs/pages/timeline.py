@@ -13,7 +13,6 @@ from typing import Any
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import drawing, figures
 from verified_docs.pages.drawing import CHARACTER, SCALES, Frame, Layout, number
-from verified_docs.pages.errors import PageError
 from verified_docs.pages.figures import significant
 from verified_docs.pages.plots import Style, figure, parse
 
@@ -90,22 +89,13 @@ def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     Raises PageError, or NotYet where there is none so far.
     """
     options = parse(body, OPTIONS, "record", "title")
-    title, part = options["title"], "timeline"
-    where = {**(options.get("where") or {}), "part": part}
-    benchmark = figures.record(evidence, options["record"], part)
-    with figures.maybe_newer(evidence, benchmark):
-        found = figures.select(evidence, benchmark, where, "kernel")
-    kinds = {key for key in ("programs", "groups") for item in found if key in item}
-    if len(kinds) != 1 or any(kinds.isdisjoint(item) for item in found):
-        raise PageError("its measurements have all `programs`, or all `groups`")
-    tracks = []
-    for item in found:
-        if "programs" in item:
-            tracks.append(_programs(item))
-        else:
-            tracks.append(_groups(item, style))
+    title, part, where = options["title"], "timeline", options.get("where") or {}
+    with figures.record(evidence, options["record"], part) as benchmark:
+        found = figures.select(evidence, benchmark, part, where, "kernel")
+    programs = "programs" in found[0]
+    tracks = [_programs(it) if programs else _groups(it, style) for it in found]
     label = ". ".join([title, *(track.described for track in tracks)])
-    left, axis, head = PROGRAMS if "programs" in kinds else GROUPS
+    left, axis, head = PROGRAMS if programs else GROUPS
     # Half of the last number stands beyond the end of the axis.
     pictures = "".join(
         _draw(tracks, replace(each, left=left, right=each.width - 8), axis, label)
