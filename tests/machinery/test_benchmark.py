@@ -23,7 +23,7 @@ from benchmarks.part import Kernel, Part, Wrong, near, published
 from benchmarks.parts import attention
 from benchmarks.parts.attention import timeline, varlen
 from benchmarks.parts.backward import profile as behind
-from benchmarks.parts.hopper import cpu_time, profile
+from benchmarks.parts.hopper import cpu_time, power, profile
 from benchmarks.parts.hopper import timeline as clocked
 from benchmarks.run import Run
 from snippets.softmax import persistent
@@ -275,6 +275,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Autotuner, "_bench", lambda *_, **__: 1.0)
     monkeypatch.setattr(timing, "ROUND", 100000)
     monkeypatch.setattr(cpu_time, "RUNS", 1)
+    seen = [dict.fromkeys(power.FIELDS, 1.0)]
+    monkeypatch.setattr(power, "burst", lambda *_: (1.0, seen))
     # What is measured: of this kind, and not how long it takes.
     monkeypatch.setattr(timing, "do_bench", lambda *_, **__: 1.0)
     monkeypatch.setattr(timing, "graph", lambda calls: calls[0])

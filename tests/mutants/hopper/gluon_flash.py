@@ -37,7 +37,12 @@ MUTANTS = [
     # What is refused.
     NOT_CAUSAL,
     Mutant("not scale > 0:", "False:", "any scale"),
-    Mutant("isinstance(scale, torch.Tensor) or ", "", "a tensor as scale"),
+    Mutant(
+        "isinstance(scale, torch.Tensor) or ",
+        "",
+        "a tensor as scale",
+        may_not_compile=True,
+    ),
     Mutant("q.dtype not in (torch.float16, torch.bfloat16)", "False", "any dtype"),
     Mutant("if got != right:", "if False:", "k and v may be anything"),
     Mutant("and x.requires_grad", "and False", "a gradient lost without a word"),
