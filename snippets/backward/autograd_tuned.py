@@ -52,16 +52,11 @@ def gradients(ctx, do, dlse):
     return *backward(*ctx.saved_tensors, do, dlse, *ctx.options), None, None
 
 
-def refuse(ctx, *grads):
-    raise RuntimeError("attention can be differentiated once, but not twice")
-
-
 forward.register_fake(
     lambda q, *_: (torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32))
 )
 backward.register_fake(lambda *x: tuple(torch.empty_like(y) for y in x[:3]))
 forward.register_autograd(gradients, setup_context=keep)
-backward.register_autograd(refuse)
 
 
 # --8<-- [end:autograd]

@@ -196,6 +196,8 @@ def attention(
         got = f"{x.dtype} on {x.device} of {list(x.shape)}" if known else repr(x)
         if got != (right := f"{dtype} on {q.device} of {shape}"):
             raise ValueError(f"{name} is {got}; it must be {right}")
+    if isinstance(scale, Tensor):
+        raise ValueError(f"scale is {scale!r}; it must be a number")
     block = block or (64 if head_dim * q.element_size() <= 512 else 32)
     scale = head_dim**-0.5 if scale is None else scale
     ranges = ranges[:, None].expand(-1, heads, -1, -1)

@@ -155,16 +155,11 @@ def gradients(ctx, do, dlse):
     return *backward(*ctx.saved_tensors, do, dlse, *ctx.options), None, None, None
 
 
-def refuse(ctx, *grads):
-    raise RuntimeError("attention can be differentiated once, but not twice")
-
-
 forward.register_fake(
     lambda q, *_: (torch.empty_like(q), q.new_empty(q.shape[:3], dtype=torch.float32))
 )
 backward.register_fake(lambda *x: tuple(torch.empty_like(y) for y in x[:4]))
 forward.register_autograd(gradients, setup_context=keep)
-backward.register_autograd(refuse)
 
 
 def attention(
@@ -201,6 +196,8 @@ def attention(
             got = f"{x.dtype} on {x.device} of {list(x.shape)}" if known else x
             right = f"{dtype} on {q.device} of {list(shape)}"
             raise ValueError(f"{name} is {got}; it must be {right}")
+    if isinstance(scale, Tensor):
+        raise ValueError(f"scale is {scale!r}; it must be a number")
     block = block or (64 if head_dim * q.element_size() <= 512 else 32)
     scale = head_dim**-0.5 if scale is None else scale
     return forward(q, k, v, sink, causal, scale, block)

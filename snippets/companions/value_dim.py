@@ -157,14 +157,9 @@ def gradients(ctx, do, dlse):
     return *backward(*ctx.saved_tensors, do, dlse, *ctx.options), None, None, None
 
 
-def refuse(ctx, *grads):
-    raise RuntimeError("attention can be differentiated once, but not twice")
-
-
 forward.register_fake(lambda q, k, v, *_: outputs(q, v))
 backward.register_fake(lambda *x: tuple(torch.empty_like(y) for y in x[:3]))
 forward.register_autograd(gradients, setup_context=keep)
-backward.register_autograd(refuse)
 
 
 def attention(
@@ -202,6 +197,8 @@ def attention(
             got = f"{x.dtype} on {x.device} of {list(x.shape)}"
             right = f"{q.dtype} on {q.device} of {list(shape)}"
             raise ValueError(f"{name} is {got}; it must be {right}")
+    if isinstance(scale, Tensor):
+        raise ValueError(f"scale is {scale!r}; it must be a number")
     block = block or (64 if max(head_dim, width) * q.element_size() <= 512 else 32)
     return forward(q, k, v, causal, head_dim**-0.5 if scale is None else scale, block)
 

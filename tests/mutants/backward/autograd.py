@@ -42,10 +42,12 @@ MUTANTS = [
         "the scale is lost in backward",
     ),
     Mutant(
-        "backward.register_autograd(refuse)",
-        "backward.register_autograd(lambda ctx, *x: 10 * (None,))",
+        "forward.register_autograd(gradients, setup_context=keep)\n",
+        "forward.register_autograd(gradients, setup_context=keep)\n"
+        "backward.register_autograd(lambda ctx, *x: 10 * (None,))\n",
         "a second gradient of 0",
     ),
+    Mutant("if isinstance(scale, Tensor):", "if False:", "a scale's gradient is lost"),
     # Outputs.
     Mutant(
         "    o, lse = torch.empty_like(q), q.new_empty",

@@ -105,8 +105,9 @@ BEHIND_OPERATORS = [
         "do is read by the wrong strides",
     ),
     Mutant(
-        "backward.register_autograd(refuse)",
-        "backward.register_autograd(lambda ctx, *x: 9 * (None,))",
+        "forward.register_autograd(gradients, setup_context=keep)\n",
+        "forward.register_autograd(gradients, setup_context=keep)\n"
+        "backward.register_autograd(lambda ctx, *x: 9 * (None,))\n",
         "a second gradient of 0",
     ),
     # Layouts, and what fakes say of them.
