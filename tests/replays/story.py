@@ -44,6 +44,8 @@ class Story:
     def record(self, title: str, name: str) -> dict[str, Any]:
         """The run as the record has it."""
         steps, programs = self.steps()
+        totals = self.totals(steps)
+        steps[-1]["say"] += " " + typeset(self.replay.gain.format(**totals))
         return {
             "name": name,
             "title": typeset(title),
@@ -59,7 +61,7 @@ class Story:
             "programs": programs,
             "steps": steps,
             "frames": self.frames(steps),
-            "totals": self.totals(steps),
+            "totals": totals,
         }
 
     def tensor(self, show: Show) -> dict[str, Any]:
