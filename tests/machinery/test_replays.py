@@ -76,7 +76,7 @@ def told(watch: Watch, **changes: object) -> dict:
         "program": "row {0}",
         "formulas": {},
         "symbols": lambda x: {},
-        "gain": "{read} bytes in all.",
+        "gain": "Once each.",
     } | changes  # fmt: skip
     return Story(Replay(**options), KERNEL, watch, {}).record("One", "one")
 

@@ -95,8 +95,7 @@ class Replay:
             there were before. "" where its number says enough.
         formulas: bytes "read" and "written", as a product and a sum of symbols.
         symbols: the values of the symbols, from the inputs.
-        gain: the end of the last sentence: what the whole run has saved, or still
-            costs. It may use {read} and {written}, in bytes.
+        gain: the end of the last sentence: what the run has saved, or still costs.
         rows: the variable with the numbers of the rows of a tile, if it has rows.
         follow: the variable whose largest change picks the row that is spoken of, or
             two of them as "m_i to m_new".

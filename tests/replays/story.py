@@ -44,8 +44,7 @@ class Story:
     def record(self, title: str, name: str) -> dict[str, Any]:
         """The run as the record has it."""
         steps, programs = self.steps()
-        totals = self.totals(steps)
-        steps[-1]["say"] += " " + typeset(self.replay.gain.format(**totals))
+        steps[-1]["say"] += f" {typeset(self.replay.gain)}"
         return {
             "name": name,
             "title": typeset(title),
@@ -61,7 +60,7 @@ class Story:
             "programs": programs,
             "steps": steps,
             "frames": self.frames(steps),
-            "totals": totals,
+            "totals": self.totals(steps),
         }
 
     def tensor(self, show: Show) -> dict[str, Any]:

@@ -128,14 +128,19 @@ REPLAY = Replay(
             "The output so far is multiplied by alpha, and the weighted value is added."
         ),
         "one_pass: m_i = m_new": "",
-        "one_divide": "One division by l = {l_i}, and the output is complete.",
-        "three_pass: return o": "The output is complete.",
-        "two_pass: return o": "The output is complete.",
+        "one_divide": (
+            "One division by l = {l_i}, and the output is complete. Each key was read "
+            "once."
+        ),
+        "three_pass: return o": (
+            "The output is complete, but each key was read three times."
+        ),
+        "two_pass: return o": "The output is complete, but each key was read twice.",
     },
     frames="each s = torch.dot",
     program="",
     unit="query",
     formulas={},
     symbols=lambda q, k, v: {"N": len(k), "d": len(q), "b": q.element_size()},
-    gain="No score was stored, and {read} bytes of keys and values were read.",
+    gain="No score was stored.",
 )
