@@ -68,5 +68,5 @@ REPLAY = Replay(
         "written": "N_q · (d · b + 4)",
     },
     symbols=lambda q, k, v: tiles.symbols(q, k),
-    gain="No score was stored, and each row of the output was written once.",
+    gain="No score was stored, and the output was written once.",
 )

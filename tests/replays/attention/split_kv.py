@@ -113,10 +113,7 @@ REPLAY = Replay(
         "g": len(q),
         "K": SPLITS,
     },
-    gain=(
-        "Each key was read once for both heads, by two programs that may run at the "
-        "same time."
-    ),
+    gain="Two programs shared the keys, and each key was read once.",
     names={
         "attention_kernel.o_ptr": "o_parts",
         "attention_kernel.lse_ptr": "lse_parts",

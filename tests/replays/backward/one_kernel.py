@@ -151,10 +151,7 @@ REPLAY = Replay(
         "written": "4 · N_q + 4 · T_c · N_q · d + 2 · N_k · d · b",
     },
     symbols=lambda q, k, **_: tiles.symbols(q, k),
-    gain=(
-        "Each tile took five products and not seven. The price: every block of keys "
-        "adds to all of dQ in memory."
-    ),
+    gain="Five products for each tile, not seven, but dQ is summed in memory.",
     names={
         **{
             f"{kernel}.{x.name}_desc": x.name

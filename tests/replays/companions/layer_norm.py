@@ -104,8 +104,5 @@ REPLAY = Replay(
         "C": x.shape[1],
         "b": x.element_size(),
     },
-    gain=(
-        "The sums took two passes over a row, but one load. The backward pass has "
-        "mean and rstd and need not sum for them again."
-    ),
+    gain="One load served both sums, and the backward pass sums neither.",
 )

@@ -72,5 +72,5 @@ REPLAY = Replay(
     unit="merge",
     formulas={},
     symbols=lambda x: {},
-    gain="All four orders end in this pair, so parts may be merged as they come.",
+    gain="All four orders end in this pair.",
 )

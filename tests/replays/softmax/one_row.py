@@ -61,5 +61,5 @@ REPLAY = Replay(
     program="row {0}",
     formulas={"read": "R · C · b", "written": "R · C · b"},
     symbols=symbols,
-    gain="The rows have moved a quarter of the bytes of PyTorch's five operations.",
+    gain="A quarter of the bytes of PyTorch's five operations has moved.",
 )

@@ -103,8 +103,5 @@ REPLAY = Replay(
     },
     formulas={"read": "2 · R · C · b", "written": "R · C · b"},
     symbols=symbols,
-    gain=(
-        "Each number was read twice and not three times, because one pass has found "
-        "both m and l."
-    ),
+    gain="Each number was read twice, not three times.",
 )

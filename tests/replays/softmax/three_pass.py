@@ -46,9 +46,6 @@ REPLAY = Replay(
     program="row {0}",
     formulas={"read": "3 · R · C · b", "written": "R · C · b"},
     symbols=symbols,
-    gain=(
-        "The chip held one tile at a time, so a row may have any length. But each "
-        "number was read three times."
-    ),
+    gain="A row may have any length, but each number was read three times.",
     beside="softmax/wrong_blocks.py",
 )

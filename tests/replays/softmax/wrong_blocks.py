@@ -33,6 +33,6 @@ REPLAY = Replay(
     program="row {0}",
     formulas={"read": "R · C · b", "written": "R · C · b"},
     symbols=symbols,
-    gain="Each number was read only once, but a row of three tiles adds up to 3.",
+    gain="Each number was read once, but three tiles add up to 3.",
     wrong=True,
 )

@@ -64,8 +64,5 @@ REPLAY = Replay(
     program="program {0}",
     formulas={"read": "2 · n · b", "written": "n · b"},
     symbols=lambda x, y: {"n": len(x), "b": x.element_size()},
-    gain=(
-        "Each number was read once and each sum written once, by programs that need "
-        "nothing of each other."
-    ),
+    gain="Each number was read once, and no program needs another.",
 )
