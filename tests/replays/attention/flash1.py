@@ -105,8 +105,8 @@ REPLAY = Replay(
         "sum": "Both sums together make {l_new} in row {row}.",
         "product": "Weights times values: what these keys add to the output.",
         "output": (
-            "The output so far was divided by its sum. It is multiplied by it again, "
-            "and the new part is added."
+            "The output so far was divided by l. It is multiplied by l again, which "
+            "alpha has rescaled, and the new part times beta is added."
         ),
         "divide": "Then it is divided by the new sum, {l_new} in row {row}.",
         "store": stored,
