@@ -76,6 +76,7 @@ def told(watch: Watch, **changes: object) -> dict:
         "program": "row {0}",
         "formulas": {},
         "symbols": lambda x: {},
+        "gain": "Once each.",
     } | changes  # fmt: skip
     return Story(Replay(**options), KERNEL, watch, {}).record("One", "one")
 

@@ -95,6 +95,7 @@ class Replay:
             there were before. "" where its number says enough.
         formulas: bytes "read" and "written", as a product and a sum of symbols.
         symbols: the values of the symbols, from the inputs.
+        gain: the end of the last sentence: what the run has saved, or still costs.
         rows: the variable with the numbers of the rows of a tile, if it has rows.
         follow: the variable whose largest change picks the row that is spoken of, or
             two of them as "m_i to m_new".
@@ -120,6 +121,7 @@ class Replay:
     program: str | Mapping[str, str]
     formulas: Mapping[str, str]
     symbols: Callable[..., Mapping[str, int]]
+    gain: str
     rows: str = ""
     follow: str = ""
     functions: Sequence[str] = ()

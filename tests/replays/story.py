@@ -44,6 +44,7 @@ class Story:
     def record(self, title: str, name: str) -> dict[str, Any]:
         """The run as the record has it."""
         steps, programs = self.steps()
+        steps[-1]["say"] += f" {typeset(self.replay.gain)}"
         return {
             "name": name,
             "title": typeset(title),

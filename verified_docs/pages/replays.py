@@ -24,7 +24,7 @@ OPTIONS = {"replay", "run"}
 WIDE = {"width": 808, "height": 480, "beside": 378}
 NARROW = {"width": 340, "height": 520, "beside": 0}
 # Letters in a line of a sentence there, and the most lines that it may take.
-LETTERS = {"lines": (110, 3), "many": (46, 5)}
+LETTERS = {"lines": (110, 3), "many": (46, 7)}
 Facts = dict[str, Any]
 
 

@@ -37,6 +37,13 @@ def new_maximum(at: Moment) -> str:
     return "The keys before had {m_i}, and no row meets more than before."
 
 
+def past(at: Moment) -> str:
+    """What becomes of the keys so far."""
+    if float(at["m_i"]) == -INF:
+        return "Nothing came before, so alpha = exp(-∞) = 0."
+    return "What came before is multiplied by alpha = {alpha} in row {row}."
+
+
 def stored(at: Moment) -> str:
     """Where the output goes, and whether it comes back."""
     text = "Store the output of these rows: {bytes} bytes."
@@ -72,8 +79,8 @@ REPLAY = Replay(
     follow="m_i to m_new",
     lines={
         "load_q": (
-            "This launch has one block of keys. Program {program} loads its queries, "
-            "{all.offs_m:{seq_q}}: {bytes} bytes."
+            "Each launch takes one block of keys, this one from key {start_n} on. "
+            "Program {program} loads its queries, {all.offs_m:{seq_q}}: {bytes} bytes."
         ),
         "load_state": "Load the output so far of these rows: {bytes} bytes.",
         "m_i = tl.load": "Load their maxima so far: {bytes} bytes.",
@@ -89,14 +96,17 @@ REPLAY = Replay(
         ),
         "tile_sum": "The weights of row {row} add up to {l_ij}.",
         "max": new_maximum,
-        "alpha": "For row {row}, what was before shrinks by a factor of {alpha}.",
-        "beta": "The tile shrinks by {beta}. One of the two factors is always 1.",
+        "alpha": past,
+        "beta": (
+            "The tile itself is multiplied by beta = {beta}. One of the two factors is "
+            "always 1."
+        ),
         "l_i = l_i * alpha": "",
-        "sum": "Both sums together: row {row} is at {l_new}.",
+        "sum": "Both sums together make {l_new} in row {row}.",
         "product": "Weights times values: what these keys add to the output.",
         "output": (
-            "The output so far was divided by its sum. It is multiplied by it again, "
-            "and the new part is added."
+            "The output so far was divided by l. It is multiplied by l again, which "
+            "alpha has rescaled, and the new part times beta is added."
         ),
         "divide": "Then it is divided by the new sum, {l_new} in row {row}.",
         "store": stored,
@@ -110,4 +120,5 @@ REPLAY = Replay(
         "written": "T_c · N_q · (4 · d + 8)",
     },
     symbols=lambda q, k, v: tiles.symbols(q, k),
+    gain="No score was stored, but each launch loads the output again.",
 )

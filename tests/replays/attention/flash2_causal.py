@@ -21,10 +21,8 @@ def whole(at: Moment) -> str:
 
 def cut(at: Moment) -> str:
     """What the second stage will do, and what nobody does."""
-    text = (
-        "The second loop masks: the diagonal cuts the tiles of the keys from {full} up "
-        "to {last}."
-    )
+    cuts = tiles.keys(at, "full", "last")
+    text = f"The second loop masks: the diagonal cuts the tiles of {cuts}."
     if float(at["last"]) < float(at["seq_k"]):
         text += (
             " From key {last} on no row sees anything, so that tile is never loaded."
@@ -60,4 +58,5 @@ REPLAY = Replay(
         **tiles.symbols(q, k),
         "t": tiles.visited(len(q), len(k)),
     },
+    gain="No tile above the diagonal was loaded.",
 )

@@ -8,6 +8,7 @@ from snippets.attention.flash2_single_head import attention_kernel
 from tests.replays import Replay, Run, Show, Tensors
 from tests.replays.attention import tiles
 from tests.replays.attention.tiles import BLOCK
+from tests.replays.sentences import Moment
 
 
 def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:
@@ -32,6 +33,13 @@ def rising() -> Tensors:
     return found | {"q": found["q"].abs()}
 
 
+def added(at: Moment) -> str:
+    """The output so far, and what the tile adds."""
+    if not at["before"].acc.data.any():
+        return "The output begins with this part. It stays on the chip."
+    return f"{tiles.shrink(at)} The new part is added. It stays on the chip."
+
+
 REPLAY = Replay(
     call=call,
     expected=tiles.expected,
@@ -50,10 +58,7 @@ REPLAY = Replay(
         **tiles.LOOP,
         "s = tl.where": "",
         "pv = tl.dot": "Weights times values: what these keys add to the output.",
-        "acc = tl.fma": (
-            "The output so far shrinks by the same factors as the sums, and the new "
-            "part is added. It stays on the chip."
-        ),
+        "acc = tl.fma": added,
         **tiles.END,
     },
     frames="pv = tl.dot",
@@ -63,4 +68,5 @@ REPLAY = Replay(
         "written": "N_q · (d · b + 4)",
     },
     symbols=lambda q, k, v: tiles.symbols(q, k),
+    gain="No score was stored, and the output was written once.",
 )

@@ -14,7 +14,8 @@ def begin(at: Moment) -> str:
     """Which tiles are too old for every row."""
     if float(at["begin"]) == 0:
         return (
-            "The window of the first row reaches into the first tile: none is skipped."
+            "The window of the first row reaches into the first tile, so none is "
+            "skipped."
         )
     return (
         "The window of the first row begins in the tile of key {begin}. No row sees a "
@@ -26,16 +27,24 @@ def whole(at: Moment) -> str:
     """The middle stage."""
     if float(at["whole"]) >= float(at["full"]):
         return "No tile is seen whole by all rows, so the loop without a mask is empty."
-    return "All rows see the tiles from key {whole} up to {full} whole: no mask there."
+    seen = tiles.keys(at, "whole", "full")
+    return f"All rows see the tiles of {seen} whole, so the first loop needs no mask."
+
+
+def cut(at: Moment) -> str:
+    """The stage of the diagonal."""
+    cuts = tiles.keys(at, "full", "last")
+    return f"The diagonal cuts the tiles of {cuts}, so the second loop masks them."
 
 
 def older(at: Moment) -> str:
     """The last stage."""
     if float(at["begin"]) == float(at["whole"]):
         return "The beginning of the window cuts no tile, so the third loop is empty."
+    cuts = tiles.keys(at, "begin", "whole")
     return (
-        "The beginning of the window cuts the tiles from key {begin} up to {whole}: "
-        "another mask. The order of tiles does not matter, so these may come last."
+        f"The beginning of the window cuts the tiles of {cuts}, so the third loop "
+        "masks them. The order of tiles does not matter, so these may come last."
     )
 
 
@@ -57,9 +66,7 @@ REPLAY = Replay(
         **tiles.START,
         "begin": begin,
         "whole = tl.minimum": whole,
-        "stages: seq_q, seq_k, window, full, last": (
-            "The diagonal cuts the tiles of the keys from {full} up to {last}: a mask."
-        ),
+        "stages: seq_q, seq_k, window, full, last": cut,
         "stages: seq_q, seq_k, window, begin, whole": older,
         **tiles.LOOP,
         **tiles.STEPS,
@@ -72,4 +79,5 @@ REPLAY = Replay(
         **tiles.symbols(q, k),
         "t": tiles.visited(len(q), len(k), int(window)),
     },
+    gain="No tile outside the band was loaded.",
 )

@@ -46,6 +46,18 @@ def new_maximum(at: Moment) -> str:
     return "It is no larger than {m_i}, so the maximum stays."
 
 
+def summed(at: Moment) -> str:
+    """The sum, of a pass that finds the maximum as well."""
+    if float(at["m_i"]) == -INF:
+        return "The sum begins with the weight of this key, {l_i}."
+    if at.rises("m_i", "m_new"):
+        return (
+            "The sum so far shrinks to fit the new maximum, and the weight of this key "
+            "is added: {before.l_i} becomes {l_i}."
+        )
+    return "The weight of this key is added to the sum: {before.l_i} becomes {l_i}."
+
+
 def factor(at: Moment) -> str:
     """Of the one pass."""
     text = "The weight of this key is exp(s - new m) = {p}. "
@@ -106,24 +118,29 @@ REPLAY = Replay(
         "three_sum": "It adds exp(s - m) to the sum, which is {l_i} now.",
         "three_output": "Its value enters the output with the weight exp(s - m) / l.",
         "two_max": new_maximum,
-        "two_sum": (
-            "The sum so far moves to the new maximum, and the weight of this key is "
-            "added: {before.l_i} becomes {l_i}."
-        ),
+        "two_sum": summed,
         "two_pass: m_i = m_new": "",
         "two_output": "Its value enters the output with the weight exp(s - m) / l.",
         "one_max": new_maximum,
         "one_weight": factor,
-        "one_sum": "The sum shrinks and takes the weight in: {before.l_i} to {l_i}.",
-        "one_output": "The output does the same, with the value of the key.",
+        "one_sum": summed,
+        "one_output": (
+            "The output so far is multiplied by alpha, and the weighted value is added."
+        ),
         "one_pass: m_i = m_new": "",
-        "one_divide": "One division by l = {l_i}, and the output is there.",
-        "three_pass: return o": "The output is complete after three passes.",
-        "two_pass: return o": "The output is complete after two passes.",
+        "one_divide": (
+            "One division by l = {l_i}, and the output is complete. Each key was read "
+            "once."
+        ),
+        "three_pass: return o": (
+            "The output is complete, but each key was read three times."
+        ),
+        "two_pass: return o": "The output is complete, but each key was read twice.",
     },
     frames="each s = torch.dot",
     program="",
     unit="query",
     formulas={},
     symbols=lambda q, k, v: {"N": len(k), "d": len(q), "b": q.element_size()},
+    gain="No score was stored.",
 )

@@ -67,7 +67,7 @@ REPLAY = Replay(
     lines={
         "part": begins,
         "q = tl.load": (
-            "A program for each part of the keys. This one has part {split}, and loads "
+            "Each part of the keys has a program. This one has part {split}, and loads "
             "the query of both heads: {bytes} bytes."
         ),
         "m_i = tl.full": "",
@@ -113,6 +113,7 @@ REPLAY = Replay(
         "g": len(q),
         "K": SPLITS,
     },
+    gain="Two programs shared the keys, and each key was read once.",
     names={
         "attention_kernel.o_ptr": "o_parts",
         "attention_kernel.lse_ptr": "lse_parts",

@@ -40,6 +40,11 @@ def launch(
     return {"o": o, "lse": lse}
 
 
+def keys(at: Moment, first: str, end: str) -> str:
+    """The keys from one bound to below another."""
+    return f"keys {int(at.array(first))} to {int(at.array(end)) - 1}"
+
+
 def visited(seq_q: int, seq_k: int, window: int | None = None) -> int:
     """The tiles of which some query sees some key, counted one by one."""
     seen = visible(seq_q, seq_k, "cpu", causal=True, window=window)
@@ -124,13 +129,13 @@ def new_maximum(at: Moment) -> str:
 def factor(at: Moment) -> str:
     """What the past shrinks by."""
     if float(at["m_i"]) == -INF:
-        return "Nothing came before, so the factor for the past is exp(-∞) = 0."
+        return "Nothing came before, so alpha = exp(-∞) = 0."
     if at.rises("m_i", "m_new"):
         return (
-            "What row {row} has summed was measured from {m_i}. Measured from {m_new} "
-            "it shrinks by a factor of {alpha}."
+            "What row {row} has summed fits m = {m_i}. To fit the new m it is "
+            "multiplied by alpha = exp(m - new m) = {alpha}."
         )
-    return "The maximum of row {row} is what it was, so its factor is 1."
+    return "The maximum of row {row} is what it was, so its alpha is 1."
 
 
 def rescale(at: Moment) -> str:
@@ -146,8 +151,8 @@ def rescale(at: Moment) -> str:
 def shrink(at: Moment) -> str:
     """The output so far."""
     if not at["before"].acc.data.any():
-        return "There is no output yet that could shrink."
-    return "The output so far shrinks by the same factors as the sums."
+        return "There is no output yet that could be rescaled."
+    return "The output so far is multiplied by the same alpha as the sum of its row."
 
 
 START: Mapping[str, Sentence] = {
@@ -193,10 +198,13 @@ FORMULAS = {
 }
 END: Mapping[str, Sentence] = {
     "o = acc /": (
-        "All keys were seen. One division by l, which is {l_i} in row {row}, and each "
-        "row of the output is an average of V."
+        "No key is left for these rows. One division by l, {l_i} in row {row}, makes "
+        "each row of the output a weighted mean of V."
     ),
-    "lse = m_i +": "One number a row is kept for the backward pass: m + log(l).",
+    "lse = m_i +": (
+        "The logsumexp, m + log(l), is the one number of each row that the backward "
+        "pass will need."
+    ),
     "tl.store(o_ptrs": "Store the output of these queries: {bytes} bytes.",
     "tl.store(lse_ptr": "Store their logsumexp: {bytes} bytes.",
 }

@@ -93,8 +93,8 @@ REPLAY = Replay(
     rows="offs_m",
     lines={
         "delta: o = o_desc": (
-            "The preparing kernel. Its program {program} loads {count} numbers of the "
-            "output: {bytes} bytes."
+            "A preparing kernel runs first. Its program {program} loads the rows "
+            "{all.offs_m:{seq_q}} of the output: {bytes} bytes."
         ),
         "delta: do = do_desc": "Load the same rows of dO: {bytes} bytes.",
         "delta: delta = tl.sum": (
@@ -110,16 +110,14 @@ REPLAY = Replay(
         "backward: dk = tl.zeros": "",
         "backward: dv = tl.zeros": "",
         "backward: q = q_desc": (
-            "Walk over the queries. Load {count} numbers of Q: {bytes} bytes."
+            "Walk over the queries. Load the rows of Q from {start_m} on: {bytes} "
+            "bytes."
         ),
         "backward: do = do_desc": "Load the same rows of dO: {bytes} bytes.",
         "backward: lse = tl.load": "Load their logsumexp: {bytes} bytes.",
         "backward: delta = tl.load": "Load their delta: {bytes} bytes.",
         "s = tl.dot": "First product: keys times queries, the scores of the tile.",
-        "p = tl.exp2": (
-            "The weights are 2 to the power of scores, scaled, less the logsumexp: the "
-            "same as exp(S - lse)."
-        ),
+        "p = tl.exp2": ("The weights are exp(S - lse), computed as powers of 2."),
         "p = tl.where": "A key that does not exist gets a weight of 0.",
         "dp = tl.dot": "Second product: V times dO. That is dP.",
         "ds = p *": (
@@ -129,15 +127,15 @@ REPLAY = Replay(
         "dv": "Third product: weights times dO are what these queries add to dV.",
         "dk": "Fourth product: dS times Q is what these queries add to dK.",
         "dq": (
-            "Fifth product: K times dS is what these keys mean for dQ. The sum of it "
-            "is not on the chip: other programs add to it as well."
+            "Fifth product: K times dS is what these keys add to dQ. That sum is in "
+            "memory, because other programs add to it as well."
         ),
         "tl.atomic_add": (
             "Add it to the sum in memory: {count} additions, {bytes} bytes. On a GPU "
             "other programs do so at the same time, in any order."
         ),
         "backward: dk = (dk": (
-            "All queries were seen. dK gets the scale, which was no part of dS."
+            "No query is left. dK is multiplied by the scale, which was no part of dS."
         ),
         "backward: dv = dv": "",
         "dk_desc.store": "Store dK of these keys: {bytes} bytes.",
@@ -153,6 +151,7 @@ REPLAY = Replay(
         "written": "4 · N_q + 4 · T_c · N_q · d + 2 · N_k · d · b",
     },
     symbols=lambda q, k, **_: tiles.symbols(q, k),
+    gain="Five products for each tile, not seven, but dQ is summed in memory.",
     names={
         **{
             f"{kernel}.{x.name}_desc": x.name

@@ -188,8 +188,8 @@ REPLAY = Replay(
             "the chip."
         ),
         "tl.store(ptrs, dq": (
-            "All keys were seen. dQ of these queries, times the scale, is stored, "
-            "once: {bytes} bytes."
+            "No key is left. dQ of these queries is multiplied by the scale and "
+            "stored, once: {bytes} bytes."
         ),
         "dkdv: k = tl.load": (
             "This program of the second kernel owns the keys {all.offs_n:{seq_k}}. "
@@ -210,9 +210,9 @@ REPLAY = Replay(
             "The function has returned P and dS, turned. P times dO is what these "
             "queries add to dV."
         ),
-        "dk": "And dS times Q is what they add to dK.",
+        "dk": "dS times Q is what they add to dK.",
         "tl.store(ptrs, dk": (
-            "All queries were seen. dK of these keys, times the scale, is stored: "
+            "No query is left. dK of these keys is multiplied by the scale and stored: "
             "{bytes} bytes."
         ),
         "tl.store(ptrs, dv": "Store their dV, which has no scale: {bytes} bytes.",
@@ -230,6 +230,7 @@ REPLAY = Replay(
         "written": "N_q · (d · b + 4) + 2 · N_k · d · b",
     },
     symbols=lambda q, k, **_: tiles.symbols(q, k),
+    gain="Each gradient was written once, but S was computed twice.",
     names={
         "dq_kernel.a": "q",
         "dq_kernel.b": "k",

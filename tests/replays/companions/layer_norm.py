@@ -78,8 +78,8 @@ REPLAY = Replay(
             "{mean}. Add {first}, and it is the mean of the row."
         ),
         "centred": (
-            "Subtract it. The lane past the end would hold 0 - {mean} now, so it is "
-            "set to 0 again."
+            "Subtract that mean. The lane past the end would hold 0 - {mean} now, so "
+            "it is set to 0 again."
         ),
         "variance": "The mean of the squares is the variance: {variance} in row {row}.",
         "rstd": "One over the root of the variance: {rstd} in row {row}.",
@@ -91,7 +91,7 @@ REPLAY = Replay(
         ),
         "tl.store(y_ptr": "Store the {count} numbers of the output: {bytes} bytes.",
         "saved": "Store the mean of each row, with the shift added to it again.",
-        "tl.store(rstd_ptr": "Store rstd. Now the backward pass need not sum again.",
+        "tl.store(rstd_ptr": "Store rstd of each row.",
     },
     frames="centred",
     program="program {0}",
@@ -104,4 +104,5 @@ REPLAY = Replay(
         "C": x.shape[1],
         "b": x.element_size(),
     },
+    gain="One load served both sums, and the backward pass sums neither.",
 )

@@ -72,4 +72,5 @@ REPLAY = Replay(
     unit="merge",
     formulas={},
     symbols=lambda x: {},
+    gain="All four orders end in this pair.",
 )

@@ -61,4 +61,5 @@ REPLAY = Replay(
     program="row {0}",
     formulas={"read": "R · C · b", "written": "R · C · b"},
     symbols=symbols,
+    gain="A quarter of the bytes of PyTorch's five operations has moved.",
 )

@@ -1,11 +1,14 @@
 """Online softmax: three tiles of four, and the sum that shrinks when m rises."""
 
+import math
+
 import torch
 
 from snippets.softmax.online import softmax
 from tests.replays import Replay, Run, Show
-from tests.replays.sentences import Moment
+from tests.replays.sentences import Moment, spoken
 from tests.replays.softmax.rows import (
+    AGAIN,
     INF,
     MASKED,
     MEMORY,
@@ -33,9 +36,11 @@ def rescale(at: Moment) -> str:
     if float(at["m_i"]) == -INF:
         return "The sum so far is 0, so there is nothing to shrink."
     if at.rises("m_i", "m_new"):
+        factor = math.exp(float(at["m_i"]) - float(at["m_new"]))
         return (
-            "The terms so far are exp(x - {m_i}). With {m_new} in place of {m_i} they "
-            "shrink, all by one factor: {before.l_i} becomes {l_i}."
+            "The terms so far are exp(x - {m_i}). One factor makes exp(x - {m_new}) of "
+            f"them all, exp({{m_i}} - {{m_new}}) = {spoken(factor)}: {{before.l_i}} "
+            "becomes {l_i}."
         )
     return "The maximum is what it was, so the factor is 1 and the sum stays {l_i}."
 
@@ -89,10 +94,7 @@ REPLAY = Replay(
         "rescale": rescale,
         "sum": added,
         "m_i = m_new": "The new maximum is the old one of the next tile.",
-        "pass2: x = tl.load": (
-            "In the second pass tile {tile} is loaded again, {bytes} bytes: the chip "
-            "has no room for a long row."
-        ),
+        "pass2: x = tl.load": AGAIN,
         "output": (
             "m = {m_i} and l = {l_i} are final now, so each number of the tile becomes "
             "its weight exp(x - m) / l."
@@ -101,4 +103,5 @@ REPLAY = Replay(
     },
     formulas={"read": "2 · R · C · b", "written": "R · C · b"},
     symbols=symbols,
+    gain="Each number was read twice, not three times.",
 )

@@ -17,6 +17,11 @@ RUNS = {
     "rising": Run("One row", {"x": torch.tensor([RISING])}),
     "random": Run("Two random rows", {"x": torch.tensor(RANDOM)}),
 }
+# Of a tile that the second pass needs once more.
+AGAIN = (
+    "Second pass: load tile {tile} again, {bytes} bytes, because the kernel keeps one "
+    "tile at a time."
+)
 
 
 def expected(x: torch.Tensor) -> Tensors:

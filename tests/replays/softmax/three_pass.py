@@ -3,7 +3,7 @@
 from snippets.softmax.three_pass import softmax
 from tests.replays import Replay, Show
 from tests.replays.sentences import Moment
-from tests.replays.softmax.rows import INF, MEMORY, RUNS, expected, symbols
+from tests.replays.softmax.rows import AGAIN, INF, MEMORY, RUNS, expected, symbols
 
 
 def maximum(at: Moment) -> str:
@@ -33,9 +33,7 @@ REPLAY = Replay(
         "l_i = tl.full": (
             "Second pass: m = {m_i} is final, so the sum of all exp(x - m) can begin."
         ),
-        "pass2: x = tl.load": (
-            "Load tile {tile} again, {bytes} bytes: the chip has no room for all tiles."
-        ),
+        "pass2: x = tl.load": AGAIN,
         "sum": "The tile adds its exp(x - m): the sum grows to {l_i}.",
         "pass3: x = tl.load": "Third pass: load tile {tile} once more, {bytes} bytes.",
         "output": (
@@ -48,5 +46,6 @@ REPLAY = Replay(
     program="row {0}",
     formulas={"read": "3 · R · C · b", "written": "R · C · b"},
     symbols=symbols,
+    gain="A row may have any length, but each number was read three times.",
     beside="softmax/wrong_blocks.py",
 )

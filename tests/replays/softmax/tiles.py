@@ -89,4 +89,5 @@ REPLAY = Replay(
     program="row block {0}",
     formulas={"read": "2 · R · C · b", "written": "R · C · b"},
     symbols=symbols,
+    gain="The bytes are as before, but two programs did all rows.",
 )

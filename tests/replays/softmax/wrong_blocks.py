@@ -24,8 +24,8 @@ REPLAY = Replay(
         "numerator = tl.exp": "Each number becomes exp(x - {m_i}).",
         "l_i = tl.sum": "They add up to {l_i}, which is the sum of this tile alone.",
         "output": (
-            "Wrong: divided by its own sum, this tile alone adds up to {y.sum}. A row "
-            "of several tiles adds up to their number."
+            "Wrong: divided by its own sum, this tile alone adds up to {y.sum}, and "
+            "not the whole row."
         ),
         "tl.store": "Store the {count} numbers, {bytes} bytes.",
     },
@@ -33,5 +33,6 @@ REPLAY = Replay(
     program="row {0}",
     formulas={"read": "R · C · b", "written": "R · C · b"},
     symbols=symbols,
+    gain="Each number was read once, but three tiles add up to 3.",
     wrong=True,
 )

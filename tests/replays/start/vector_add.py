@@ -13,10 +13,10 @@ def masked(at: Moment) -> str:
     """Whether the mask hides a lane."""
     inside = int(at.array("mask").sum())
     if inside == BLOCK:
-        return "All {all.offs.data.size} places exist, because they are below {size}."
+        return f"All {BLOCK} elements exist, because their numbers are below {{size}}."
     return (
-        f"Only {inside} of the {BLOCK} places are below {{size}}. The mask switches "
-        "the others off, so they neither load nor store."
+        f"Only {inside} of the {BLOCK} elements exist: their numbers are below "
+        "{size}. The mask keeps the others from being loaded or stored."
     )
 
 
@@ -52,10 +52,11 @@ REPLAY = Replay(
             "number differs."
         ),
         "offsets": (
-            "Its elements begin at {program} times {BLOCK}: they are {all.offs}."
+            "Its block begins at {program} times {BLOCK}, so its elements are "
+            "{all.offs}."
         ),
         "mask": masked,
-        "load": "Load them from x: {count} numbers, {bytes} bytes.",
+        "load": "Load these elements of x: {count} numbers, {bytes} bytes.",
         "y = tl.load": "Load the same elements of y: {bytes} bytes.",
         "store": "Add the two blocks, and store the {count} sums: {bytes} bytes.",
     },
@@ -63,4 +64,5 @@ REPLAY = Replay(
     program="program {0}",
     formulas={"read": "2 · n · b", "written": "n · b"},
     symbols=lambda x, y: {"n": len(x), "b": x.element_size()},
+    gain="Each number was read once, and no program needs another.",
 )

@@ -110,8 +110,11 @@ def svg(title: str, parts: list[str], sentences: list[str], height: float) -> st
     """The maps below a legend, and what they say in words."""
     legend = [HATCH]
     for at, (letter, name) in enumerate(NAMES.items()):
-        legend += tile(4 + 150 * at, 6, 22, 22, letter)
-        legend.append(text(34 + 150 * at, 22, name))
+        legend += tile(4 + 110 * at, 6, 22, 22, letter)
+        legend.append(text(34 + 110 * at, 22, name))
+    legend.append(
+        text(348, 22, "queries \N{DOWNWARDS ARROW}, keys \N{RIGHTWARDS ARROW}")
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height:g}">\n'
         f"  <title>{escape(title)}</title>\n"
