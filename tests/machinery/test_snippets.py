@@ -212,6 +212,13 @@ def test_outside_sections_stand_a_docstring_imports_and_constants():
     assert list(parse(f"{text}A: int = 1\nB = C_2 = math.log(A)\n{SHOWN}").sections)
 
 
+def test_the_numbers_of_a_section_are_those_of_its_lines():
+    lines = [line.strip() for line in FILE.split("\n")]
+    for each in parse(FILE).sections.values():
+        shown = [line.strip() for line in each.text.split("\n")[:-1]]
+        assert [lines[number - 1] for number in each.numbers] == shown
+
+
 def test_a_section_that_shows_part_of_a_function_says_so():
     assert {each.cut for each in parse(FILE).sections.values()} == {""}
     body = "    # --8<-- [start:b]\n    return 1\n    # --8<-- [end:b]"
