@@ -129,6 +129,7 @@ PAGES = [
     ("leads to no file of the site", '<a href="../../../x.html">x</a>'),
     ("needs a / at its end", '<a href="../../part/page">x</a>'),
     ("2 elements have the id", '## Twofold\n\n<span id="twofold">x</span>'),
+    ("no line of code is marked", "- x\n{: data-line='gone' }"),
     # Commands.
     (COMMAND, "```console\n$ rm -r x\n```"),
     ("typed-in output", "```console\n$ make site\ndone\n```"),

@@ -110,6 +110,8 @@ def test_the_short_way_is_made_of_what_pages_need(built):
     assert 'way to <a href="../one/b/">Second</a>, 1 pages.' in shown
     assert '<strong><a href="../one/b/">' in shown
     assert '<li><a href="../two/c/">' in shown
+    with pytest.raises(PageError, match=r"one/a\.md, which is no rung"):
+        render(Navigation(*nav[:2], "one/a.md"))
 
 
 def test_what_is_folded_takes_no_time(built):

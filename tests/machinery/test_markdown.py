@@ -204,7 +204,7 @@ def test_no_header_of_a_table_is_empty(repository):
             "'a' names no entry of reference/bibliography.md",
         ),
         ("{stated: 4.8 TB/s}", "it is written {stated: figure | source}"),
-        ("{measured: softmax}", "names a record and what to take from it"),
+        ("{measured: softmax}", "names a record, or a file, and what to"),
         ("# A title with $x$", "TeX in the heading"),
     ],
 )

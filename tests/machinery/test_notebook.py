@@ -99,6 +99,7 @@ def test_an_output_that_is_not_of_these_cells_is_refused(site, ran):
 BROKEN = [
     (PAGE, '"nbformat_minor": 5\n}', "", "page.ipynb: it is no notebook: .*JSON"),
     (PAGE, '"cells"', '"rows"', "page.ipynb: it is no notebook"),
+    (PAGE, "<42>", "<43>", "it changed since it ran"),
     (PAGE, ":one", ":gone", "there is no section 'gone'"),
     (PAGE, '"snippet"', '"x"', "'cell-one': its metadata has no"),
     (FILE, "6 * 7", "7 * 6", "'cell-one': it differs from part/file"),

@@ -340,13 +340,16 @@ def test_nothing_measured_is_said(repository):
         (PLOT, "x: cols", "x: clos", "no measurement has 'clos'"),
         (PLOT, "log2", "log3", "'log3'"),
         (PLOT, "where: {dtype: float32}\n", "", "several measurements"),
+        (PLOT, "{copy: 1, half: 1/2}", "1", "the option 'levels' is a dict, not 1"),
         (PLOT, "half: 1/2", "half: 6.7e14", "is neither a share nor a path"),
         (PLOT, "half: 1/2", "half: /ceilings/copy", "copy is shown as TB/s or GB/s"),
         (PLOT, "x: cols", "x: fresh", "'fresh' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: new}", "'new' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: twice}", "two of its series have one co"),
+        (HEAT, "against:", "# against:", "it needs the option 'against'"),
         (HEAT, "[torch.softmax, e", "[nobody, e", "there is no kernel 'nobody'"),
         (QUANTITIES, "where:", "format: percent\nwhere:", "no option 'format'"),
+        (QUANTITIES, "where:", "only: a\nwhere:", "'only' is a list, not 'a'"),
         (QUANTITIES, "cols | count", "cols | ms", "cols is shown as"),
     ],
 )
@@ -465,11 +468,19 @@ def test_what_a_time_line_cannot_draw(repository):
         spans(repository, TIMELINE.replace("64", "65"))
 
 
+def test_what_has_no_place_in_a_plot(repository):
+    repository.measure(MEASUREMENTS[:1])  # One size makes a plot.
+    assert plot(repository).find(".//path[@class='plot-mark']") is not None
+    repository.measure([MEASUREMENTS[0] | {"kernel": f"k{n}"} for n in range(9)])
+    with pytest.raises(PageError, match="9 series; at most 8: use only"):
+        plot(repository)
+
+
 def test_a_page_chooses_what_the_axis_says_first(repository):
     near = {128: 1.0, 8192: 1.0, 16384: 1.0, 1048576: 1.0}
     elsewhere(repository, fraction_of_copy=near)
     body = PLOT.replace("{copy: 1, half: 1/2}", "{copy: 1}")
-    for ticks, shown in (("[]", "8,192"), ("[16384]", "16,384")):
-        figure = plot(repository, f"{body}ticks: {ticks}\n", "narrow")
+    for ticks, shown in (("", "8,192"), ("ticks: [16384]\n", "16,384")):
+        figure = plot(repository, body + ticks, "narrow")
         texts = figure.findall("svg/g[@aria-hidden]/text[@text-anchor='middle']")
         assert {text.text for text in texts} == {"128", shown}

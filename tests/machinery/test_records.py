@@ -73,6 +73,7 @@ WHOLE = [
     (lambda d: d.update(format=3), "its format is 3, not 2"),
     (lambda d: d["runs"]["a run"].pop("date"), "/runs/a run/date is missing"),
     (lambda d: d["runs"]["a run"].update(date="9999-01-01"), "is in the future"),
+    (lambda d: d["runs"]["a run"].update(date="1 day"), "date '1 day' is no day"),
     (lambda d: d["runs"]["a run"].update(gpu=L4), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("gpu"), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("triton"), "/runs/a run/triton is missing"),
@@ -135,6 +136,11 @@ def test_what_is_new_above_a_test_makes_its_entry_stale(repository, entry):
         repository.write({file: ""})
         assert entry.changed(repository.root, NAME) == [file]
         (repository.root / file).unlink()
+
+
+def test_what_had_no_hash_is_stale(root, entry):
+    nothing = replace(entry, manifest=entry.manifest | {"gone.py": ""})
+    assert nothing.changed(root, NAME) == ["gone.py"]
 
 
 @pytest.mark.parametrize("value", ["0", "1", "True", "on"])

@@ -196,7 +196,7 @@ def test_what_is_never_stored_is_not_in_memory():
     ("fence", "reason"),
     [
         ("replay: part/two.py", "replays/part/two.json"),
-        (f"replay: {ONE}\nrun: second", "'second'"),
+        (f"replay: {ONE}\nrun: second", "there is no 'second'"),
         (f"replay: {ONE}\nspeed: 2", "there is no option 'speed'"),
         ("run: first", "it needs the option 'replay'"),
     ],
@@ -208,6 +208,11 @@ def test_a_fence_that_names_nothing(replayed, fence, reason):
 
 def test_the_check_of_replays(replayed):
     assert replayed.found() == []
+    another = RECORD.replace("one.json", "two.json")
+    replayed.write({another: replayed.read(RECORD)})
+    (found,) = replayed.found()
+    assert found.startswith(f"{another}:1: recorded before these changed: snippets/pa")
+    (replayed.root / another).unlink()
     (replayed.root / DESCRIBED).write_text("REPLAY = 1\n")
     said = f"{RECORD}:1: recorded before these changed: {DESCRIBED}; run `pytest"
     (found,) = replayed.found()

@@ -121,13 +121,14 @@ FAULTS = [
         4,
         "[end:a] ends no open section; the open one is 'b'",
     ),
-    (section("x = 1").replace(":a]", ":A-1]"), 1, "is no marker"),
+    (section("x = 1").replace(":a]", ":A-1]"), 1, "names match [a-z]"),
     ("# --8<-- [start:a\nx = 1\n", 1, "is no marker"),
     ("x = 1  # --8<-- [start:a]\n", 1, "is no marker"),
     ('# --8<-- "other.py"\nx = 1\n', 1, "is no marker"),
     (section(f"x = 1\n{LINE}"), 3, "[line:z] names no line"),
     (section(f"{LINE}x = 1\n{LINE}y = 1"), 4, "[line:z] stands already at line 2"),
     ("x = 1\ny = (\n", 2, "syntax error: '(' was never closed"),
+    ("\n", 1, "the file is empty"),
     # What a page would show never runs.
     (f'TEXT = """\n{SHOWN}"""\n', 2, "is no marker"),
     (f"def hidden():\n    pass\n\n{SHOWN}", 1, "code outside all sections"),
@@ -209,6 +210,13 @@ def test_wrong_on_purpose_is_in_the_name_of_the_file_and_in_its_words():
 def test_outside_sections_stand_a_docstring_imports_and_constants():
     text = '"""A file."""\n\nimport math\nfrom os import path as where\n\n'
     assert list(parse(f"{text}A: int = 1\nB = C_2 = math.log(A)\n{SHOWN}").sections)
+
+
+def test_the_numbers_of_a_section_are_those_of_its_lines():
+    lines = [line.strip() for line in FILE.split("\n")]
+    for each in parse(FILE).sections.values():
+        shown = [line.strip() for line in each.text.split("\n")[:-1]]
+        assert [lines[number - 1] for number in each.numbers] == shown
 
 
 def test_a_section_that_shows_part_of_a_function_says_so():

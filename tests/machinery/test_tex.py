@@ -44,6 +44,11 @@ def test_a_macro_does_not_leak(tex):
         Tex(KATEX).render(r"\lse")
 
 
+def test_katex_that_is_not_installed_is_said(tmp_path):
+    with pytest.raises(PageError, match="is missing: install the npm packages"):
+        Tex(tmp_path).render("x")
+
+
 def annotations(page: str) -> list[str]:
     return re.findall(r"<annotation[^>]*>(.*?)</annotation>", page, re.DOTALL)
 

@@ -12,7 +12,7 @@ ABROAD = ("http", "https", "mailto")
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """Broken addresses, and ids that two elements of a page share."""
+    """Broken addresses, ids that two elements share, steps without a line of code."""
     ids = {
         page.file: Counter(node.attrs.sget("id") for node in page.root.css("[id]"))
         for page in site.pages
@@ -26,6 +26,10 @@ def check(site: Site) -> Iterator[Finding]:
         for name, count in ids[page.file].items():
             if count > 1:
                 yield page.fault(f"{count} elements have the id {name!r}", name)
+        marked = {n.attrs.sget("data-line") for n in page.root.css("code [data-line]")}
+        for node in page.root.css("[data-line]"):
+            if (line := node.attrs.sget("data-line")) not in marked:
+                yield page.fault(f"no line of code is marked {line!r}", line)
 
 
 def fault(site: Site, page: Page, url: str, ids: Mapping[Path, Collection[str]]) -> str:

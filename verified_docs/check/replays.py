@@ -12,10 +12,13 @@ from verified_docs.evidence import records
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """Replays whose files have changed."""
-    for path in sorted((site.root / layout.REPLAYED).rglob("*.json")):
+    """Replays whose files have changed, or that are of other files."""
+    folder = site.root / layout.REPLAYED
+    for path in sorted(folder.rglob("*.json")):
+        name = path.relative_to(folder).with_suffix(".py").as_posix()
+        own = dict.fromkeys((layout.snippet_file(name), layout.replay_file(name)), "")
         record = json.loads(path.read_text("utf-8"))
-        if changed := records.changed(site.root, record["manifest"]):
+        if changed := records.changed(site.root, own | record.get("manifest", {})):
             reason = f"recorded before these changed: {', '.join(changed)}"
             reason += "; run `pytest tests/replays`"
             yield Finding(site.relative(path), 1, reason)

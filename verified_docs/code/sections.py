@@ -25,7 +25,8 @@ from pathlib import Path
 from verified_docs import languages, layout
 
 COMMENT = languages.LANGUAGES[".py"].comment
-MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):([a-z][a-z0-9_]*)\]")
+NAME = "[a-z][a-z0-9_]*"
+MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):({NAME})\]")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
 BLANK = "\t\f"
@@ -89,8 +90,6 @@ def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
     sections = {}
     for name, span in spans.items():
         shown = _show(name, span, lines, markers, statements)
-        if not shown.text.strip():
-            raise Refused(span[0], f"section {name!r} is empty")
         sections[name] = replace(shown, cut=_cut(functions, span))
     return whole, sections
 
@@ -127,6 +126,7 @@ def _markers(text: str) -> list[Marker]:
             raise Refused(number, reason)
         if "--8<--" in shown and number not in {marker.line for marker in found}:
             forms = "[start:name], [end:name] or [line:name], a comment on its own line"
+            forms += f"; names match {NAME}"
             reason = f"{shown.strip()!r} is no marker; write # --8<-- {forms}"
             raise Refused(number, reason)
     return found
@@ -279,6 +279,9 @@ def _show(
             kept.append(number)
     while kept and not lines[kept[-1] - 1].strip():
         kept.pop()
+    if not kept:
+        what = f"section {name!r}" if name else "the file"
+        raise Refused(span[0] or 1, f"{what} is empty")
     text = textwrap.dedent("\n".join(lines[number - 1] for number in kept)) + "\n"
     marks: dict[str, range] = {}
     for marker in within.values():

@@ -9,6 +9,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, is_dataclass
@@ -123,8 +124,8 @@ def hashes(root: Path, paths: Iterable[str]) -> Manifest:
 
 
 def changed(root: Path, manifest: Manifest) -> list[str]:
-    """The paths of a manifest whose files are not what they were."""
-    return [path for path, was in manifest.items() if sha256(root / path) != was]
+    """The paths of a manifest whose files are not what they were, or had no hash."""
+    return [p for p, was in manifest.items() if not was or sha256(root / p) != was]
 
 
 def versions(facts: Facts) -> str:
@@ -294,8 +295,9 @@ def _in_records(path: Path) -> bool:
 def _check_facts(facts: Facts, path: Path, where: str) -> None:
     """An environment: of a day that has come and, in records/, of the folder's GPU."""
     _demand(facts, {"date": str}, path, where)
-    future = facts["date"] > str(datetime.now(UTC).date())
-    _refuse(future, path, f"the date {facts['date']} is in the future")
+    day, today = facts["date"], str(datetime.now(UTC).date())
+    wrong = day > today or not re.fullmatch(r"\d{4}-\d\d-\d\d", day)
+    _refuse(wrong, path, f"the date {day!r} is no day, or one that is in the future")
     gpu, folder = facts.get("gpu", ""), path.parent
     lost = _in_records(path) and layout.slug(gpu) != folder.name
     _refuse(lost, path, f"it is of the GPU {gpu!r}, whose folder is another one")

@@ -120,7 +120,7 @@ class Frame:
         low, high = (self.x_scale(self.columns[n]) for n in (0, -1))
         left, right = self.layout.left, self.layout.right
         inner = right - left - 2 * MARGIN
-        return left + MARGIN + inner * (self.x_scale(value) - low) / (high - low)
+        return left + MARGIN + inner * (self.x_scale(value) - low) / (high - low or 1)
 
     def y(self, value: float) -> float:
         """The vertical position, from the first tick at the bottom."""

@@ -140,10 +140,10 @@ def measured(evidence: Evidence, text: str) -> str:
     """The HTML of {measured: text}. Raises PageError and RecordError."""
     query, _, form = (part.strip() for part in text.partition("|"))
     words = shlex.split(query)
-    if len(words) < 2:
-        raise PageError("it names a record and what to take from it")
+    tested = words[:1] in (["error"], ["bound"], ["run"])
+    if len(words) < 2 or (tested and len(words) != 3):
+        raise PageError("it names a record, or a file, and what to take from it")
     name, what, *filters = words
-    tested = name in ("error", "bound", "run")
     form = unit(name if tested else what, form)
     try:
         if tested:
@@ -206,6 +206,8 @@ def _quoted(
     with record(evidence, name, part) as benchmark:
         gpu = benchmark.gpu
         if what.startswith("/"):
+            if where:
+                raise PageError(f"{what} is one value: no filter, {[*where]}, applies")
             if isinstance(benchmark.data.get(what.split("/")[1]), list):
                 raise PageError("one of a list is named by filters, not by its place")
             changed = evidence.outdated(benchmark, "", ())

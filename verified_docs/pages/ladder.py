@@ -62,14 +62,17 @@ class Navigation:
 
     @functools.cached_property
     def way(self) -> list[str]:
-        """The rungs of the short way, of which the goal is the last."""
+        """The rungs of the short way, the goal last. Raises PageError."""
         found: set[str] = set()
         ahead = [self.goal] if self.goal else []
         while ahead:
             found.add(page := ahead.pop())
             ahead += [each for each in self.needs(page) if each not in found]
         pages = (page for page in self.titles if page in found)
-        return [page for page in pages if "idea" in self.front(page)]
+        rungs = [page for page in pages if "idea" in self.front(page)]
+        if self.goal and self.goal not in rungs:
+            raise PageError(f"mkdocs.yml: goal: {self.goal}, which is no rung")
+        return rungs
 
 
 def render(nav: Navigation, base: str = "") -> str:

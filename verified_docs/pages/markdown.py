@@ -132,7 +132,8 @@ def render_fence(
         return marked(html, site.mark, language, src, dict(given))
     except Exception as error:
         head = " ".join([language or "", *map(str, given.values())])
-        raise PageError(f"```{head}, {src.strip()[:60]!r}: {error}") from error
+        why = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise PageError(f"```{head}, {src.strip()[:60]!r}: {why}") from error
 
 
 class Directives(Preprocessor):

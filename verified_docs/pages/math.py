@@ -9,6 +9,7 @@ from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
+from py_mini_racer import MiniRacer
 
 from verified_docs.pages.engine import started
 from verified_docs.pages.errors import PageError
@@ -40,10 +41,16 @@ class Tex:
     """KaTeX, from the folder of its npm package, with macros: JSON."""
 
     def __init__(self, katex: Path, macros: str = "{}") -> None:
-        script = katex / "dist" / "katex.min.js"
-        self.engine = started(script.read_text(encoding="utf-8"), RENDER)
+        self.script = katex / "dist" / "katex.min.js"
         self.macros = macros
         self.known: dict[tuple[str, bool], str] = {}  # what was rendered so far
+
+    @functools.cached_property
+    def engine(self) -> MiniRacer:
+        """What runs it. Raises PageError."""
+        if not self.script.is_file():
+            raise PageError(f"{self.script} is missing: install the npm packages")
+        return started(self.script.read_text(encoding="utf-8"), RENDER)
 
     def render(self, formula: str, display: bool = False) -> str:
         """The formula as HTML with MathML inside. Raises PageError."""

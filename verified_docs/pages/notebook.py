@@ -39,7 +39,7 @@ def read(path: Path) -> NotebookNode:
 def compose(path: Path, root: Path) -> str:
     """The Markdown of the page.
 
-    Raises PageError where a code cell is not the section that it names.
+    Raises PageError where a code cell is not the section that it names, or was not run.
     """
     notebook = read(path)
     name = path.relative_to(root / "docs").as_posix()
@@ -60,20 +60,23 @@ def compose(path: Path, root: Path) -> str:
             blocks.append(f'```python\n--8<-- "{reference}"\n```')
             if cell.outputs:
                 blocks.append(f'```cell notebook="{name}" id="{cell.id}"\n```')
+    ran(path, notebook)
     return "\n\n".join(blocks)
 
 
 def output(path: Path, cell: str) -> tuple[str, dict[str, str]]:
-    """What the cell printed, and the facts of that run.
-
-    Raises PageError unless the outputs are those of the cells as they are now.
-    """
+    """What the cell printed, and the facts of that run. Raises PageError."""
     notebook = read(path)
-    run = notebook.metadata.get("run", {})
-    printed = {name: text for name, _, text in cells(notebook)}
-    if run.get("sha256") != digest(notebook):
+    facts = ran(path, notebook)
+    return {name: text for name, _, text in cells(notebook)}[cell], facts
+
+
+def ran(path: Path, notebook: NotebookNode) -> dict[str, str]:
+    """The facts of its run. Raises PageError unless that printed what it shows now."""
+    facts: dict[str, str] = notebook.metadata.get("run", {})
+    if facts.get("sha256") != digest(notebook):
         raise PageError(f"{path}: it changed since it ran: `{COMMAND} {path}`")
-    return printed[cell], run
+    return facts
 
 
 def cells(notebook: NotebookNode) -> list[tuple[str, str, str]]:

@@ -17,6 +17,8 @@ PLOT = SHARED | {"x", "y", "series", "levels", "x_scale", "y_scale", "each", "ti
 TABLE = SHARED | {"rows", "columns", "value", "values"}
 SEVERAL = SHARED - {"format"} | {"rows", "values"}
 HEAT = SHARED | {"rows", "columns", "value", "against"}
+KINDS: dict[str, type] = dict.fromkeys(("levels", "values", "where"), dict)
+KINDS |= {"against": list, "only": list, "ticks": list}  # All others are text.
 Cells = dict[tuple[Any, Any], dict[str, Any]]  # a measurement by row and column
 SHADES = ("under 60\u00a0%", "60 to 70", "70 to 80", "80 to 90", "90 to 100", "faster")
 
@@ -64,12 +66,15 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
     options = sources.settings(body)
     if not isinstance(options, dict):
         raise PageError(f"its body is a YAML mapping with {required[0]}")
-    for key in options:
+    for key, value in options.items():
         if key not in allowed:
             known = ", ".join(sorted(allowed))
             raise PageError(f"there is no option {key!r}; the options are: {known}")
+        kind = KINDS.get(key, str)
+        if not (value and isinstance(value, kind)):
+            raise PageError(f"the option {key!r} is a {kind.__name__}, not {value!r}")
     for key in required:
-        if not isinstance(options.get(key), str):
+        if key not in options:
             raise PageError(f"it needs the option {key!r}")
     return options
 
@@ -153,6 +158,8 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     form = unit(options["y"], str(options.get("format", "")))
     title, series = options["title"], options["series"]
     found = grid(evidence, options, series, options["x"], options["y"])
+    if len(found.rows) > len(MARKERS):
+        raise PageError(f"{len(found.rows)} series; at most {len(MARKERS)}: use only")
     lines = [style.line(found, series, row) for row in found.rows]
     if len({line.classes for line in lines}) < len(lines):
         raise PageError("two of its series have one colour in mkdocs.yml")
@@ -195,7 +202,8 @@ def heatmap(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     It is a table whose cells are shaded by that part; both values stand in each cell.
     Raises PageError, or NotYet, as `grid` does.
     """
-    options = parse(body, HEAT, "record", "rows", "columns", "value", "title")
+    needed = "rows", "columns", "value", "title", "only", "against"
+    options = parse(body, HEAT, "record", *needed)
     rows, columns, value = (options[key] for key in ("rows", "columns", "value"))
     form = unit(value, str(options.get("format", "")))
     ours, source = _best(evidence, options, options["only"])
