@@ -134,20 +134,23 @@ class Evidence:
         """Those of them that what is shown of a list of it depends on.
 
         They are the files of its kernels, what these import, and how the list is
-        measured. Of no list, "", only what all lists share counts.
+        measured; also a file that is timed and has no hash. Of no list, "", only what
+        all lists share counts.
         """
-        if not self.stale(benchmark):
-            return set()
         kernels = {str(each.get("of", each.get("kernel"))) for each in shown}
         used = {layout.snippet_file(name) for name in kernels}
-        used |= manifest.reached(self.root, used)
         lists = filter(None, (part, "__init__"))
-        used |= {layout.benchmark_list(benchmark.path.stem, each) for each in lists}
-        return {
-            file
-            for file in self.stale(benchmark)
-            if file in used or PurePosixPath(file).parent.name == "benchmarks"
-        }
+        ways = {layout.benchmark_list(benchmark.path.stem, each) for each in lists}
+        known = benchmark.manifest
+        found = {f for f in used | ways if f not in known and (self.root / f).is_file()}
+        if self.stale(benchmark):
+            used |= manifest.reached(self.root, used) | ways
+            found |= {
+                file
+                for file in self.stale(benchmark)
+                if file in used or PurePosixPath(file).parent.name == "benchmarks"
+            }
+        return found
 
     def lost(self, benchmark: Benchmark) -> list[str]:
         """The lists of a record that are out of date and quoted nevertheless."""
