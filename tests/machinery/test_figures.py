@@ -114,6 +114,14 @@ def test_a_figure_is_stale_if_what_the_file_imports_changed(repository):
     assert "0.973 (stale)" in measured(repository, ONE)
 
 
+def test_a_figure_is_stale_if_its_record_has_no_hash_of_the_file(repository):
+    path = repository.root / layout.benchmark_file(H200, "softmax")
+    assert "stale" not in measured(repository, ONE)
+    timed = "snippets/softmax/online.py"
+    repository.change(path, lambda data: data["manifest"].pop(timed))
+    assert "0.973 (stale)" in measured(repository, ONE)
+
+
 PARTS = "benchmarks/parts/softmax"
 
 

@@ -134,20 +134,23 @@ class Evidence:
         """Those of them that what is shown of a list of it depends on.
 
         They are the files of its kernels, how the list is measured, and what these
-        import. Of no list, "", only what all lists share counts.
+        import; also one of the first two that has no hash. Of no list, "", only what
+        all lists share counts.
         """
-        if not self.stale(benchmark):
-            return set()
         kernels = {str(each.get("of", each.get("kernel"))) for each in shown}
         used = {layout.snippet_file(name) for name in kernels}
         lists = filter(None, (part, "__init__"))
         used |= {layout.benchmark_list(benchmark.path.stem, each) for each in lists}
-        used |= manifest.reached(self.root, used)
-        return {
-            file
-            for file in self.stale(benchmark)
-            if file in used or PurePosixPath(file).parent.name == "benchmarks"
-        }
+        known = benchmark.manifest
+        found = {f for f in used if f not in known and (self.root / f).is_file()}
+        if self.stale(benchmark):
+            used |= manifest.reached(self.root, used)
+            found |= {
+                file
+                for file in self.stale(benchmark)
+                if file in used or PurePosixPath(file).parent.name == "benchmarks"
+            }
+        return found
 
     def lost(self, benchmark: Benchmark) -> list[str]:
         """The lists of a record that are out of date and quoted nevertheless."""
