@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._functorch import config
 
 from benchmarks import calls, timing
 from benchmarks.calls import Call, Inputs
@@ -26,6 +27,9 @@ PROTOCOL = [
     for head_dim, causal, seq in product(HEAD_DIMS, (False, True), SEQS)
 ]
 NAMES = "dq", "dk", "dv"
+# A graph serves many backward passes here, and PyTorch wants to be told: else what a
+# list of single passes compiled is found on the disk, and refuses the second.
+config.donated_buffer = False
 
 
 @dataclass(frozen=True)
