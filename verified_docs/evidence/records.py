@@ -9,11 +9,10 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -295,8 +294,9 @@ def _in_records(path: Path) -> bool:
 def _check_facts(facts: Facts, path: Path, where: str) -> None:
     """An environment: of a day that has come and, in records/, of the folder's GPU."""
     _demand(facts, {"date": str}, path, where)
-    day, today = facts["date"], str(datetime.now(UTC).date())
-    wrong = day > today or not re.fullmatch(r"\d{4}-\d\d-\d\d", day)
+    day, wrong = facts["date"], True
+    with suppress(ValueError):
+        wrong = not day == str(date.fromisoformat(day)) <= str(datetime.now(UTC).date())
     _refuse(wrong, path, f"the date {day!r} is no day, or one that is in the future")
     gpu, folder = facts.get("gpu", ""), path.parent
     lost = _in_records(path) and layout.slug(gpu) != folder.name
