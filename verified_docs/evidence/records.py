@@ -139,7 +139,7 @@ def load(path: Path) -> Verification:
     """
     if not path.exists():
         return Verification(path)
-    data = _read(path, RUNS)
+    data = read(path, RUNS)
     runs = data["runs"]
     for run, facts in runs.items():
         _demand(facts, RUN, path, f"/runs/{run}")
@@ -223,7 +223,7 @@ def load_all(root: Path) -> dict[str, Verification]:
 
 def load_benchmark(path: Path) -> Benchmark:
     """Read the record of a benchmark. Raises RecordError, also where there is none."""
-    data = _read(path, TIMES)
+    data = read(path, TIMES)
     _check_facts(data["environment"], path, "/environment")
     lost = _in_records(path) and path.stem not in layout.parts(path.parents[2])
     _refuse(lost, path, f"there is no part called {path.stem}")
@@ -233,6 +233,11 @@ def load_benchmark(path: Path) -> Benchmark:
             nothing = value and not data["manifest"]
             _refuse(nothing, path, f"/{key} has figures, but there are no hashes")
     return Benchmark(path, data["environment"], data["manifest"], data)
+
+
+def replay(path: Path) -> dict[str, Any]:
+    """Read the record of a snippet's replays. Raises RecordError."""
+    return read(path, {"manifest": Manifest, "runs": list[dict[str, object]]}, 1)
 
 
 def load_benchmarks(root: Path) -> dict[str, dict[str, Benchmark]]:
@@ -250,7 +255,8 @@ TIMES = {"environment": dict[str, object], "manifest": Manifest}
 RUN = dict.fromkeys(("torch", "triton", "commit"), str)
 
 
-def _read(path: Path, shape: dict[str, Any]) -> dict[str, Any]:
+def read(path: Path, shape: dict[str, Any], form: int = FORMAT) -> dict[str, Any]:
+    """The JSON of a record: of a format, with {key: type}. Raises RecordError."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -258,8 +264,8 @@ def _read(path: Path, shape: dict[str, Any]) -> dict[str, Any]:
     except ValueError as error:
         raise RecordError(f"{path}: not JSON, perhaps cut short: {error}") from error
     _demand(data, {"format": int}, path, "")
-    if data["format"] != FORMAT:
-        raise RecordError(f"{path}: its format is {data['format']}, not {FORMAT}")
+    wrong = data["format"] != form
+    _refuse(wrong, path, f"its format is {data['format']}, not {form}")
     _demand(data, shape, path, "")
     return dict(data)
 
