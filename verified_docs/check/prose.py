@@ -68,8 +68,9 @@ def check(site: Site) -> Iterator[Finding]:
         # Of 404.html all that the theme puts around whatever article.
         block = page.article if page.source else page.root.body
         if block is not None:
-            links = block.css("a[title]:not([data-made], [data-made] *)")
-            titles = (link.attrs.sget("title") for link in links)
+            told = ":is(a[title], td[data-label]):not([data-made], [data-made] *)"
+            attrs = (node.attrs for node in block.css(told))
+            titles = (each.sget("title") or each.sget("data-label") for each in attrs)
             tables = block.css("table:not([data-made] *)")
             named = (text for table in tables for text in labelled(site, table))
             for text in (*titles, *named, *texts(site, block)):
