@@ -17,7 +17,17 @@ from verified_docs.pages.errors import PageError
 from verified_docs.pages.made import marked
 
 RENDER = """
-const shown = (formula, displayMode, macros) => temml.renderToString(formula, {
+// As in TeX, an operator in a script has no room around it. An accent sits on its letter.
+const tidied = (node, inScript) => {
+  const scripts = /^m(sub|sup|under|over)/.test(node.type);
+  if (inScript && node.type === "mo")
+    node.attributes = { lspace: "0", rspace: "0", ...node.attributes };
+  if (node.type === "mover" && node.children[1].style?.mathDepth)
+    node.setAttribute("accent", "true");
+  node.children?.forEach((each, i) => tidied(each, inScript || (scripts && i > 0)));
+  return node;
+};
+const shown = (formula, displayMode, macros) => tidied(temml.__renderToMathMLTree(formula, {
   displayMode,
   wrap: "tex",
   throwOnError: true,
@@ -28,7 +38,7 @@ const shown = (formula, displayMode, macros) => temml.renderToString(formula, {
   },
   // A name of the code has the letters of the code.
   macros: { ...JSON.parse(macros), "\\\\texttt": "\\\\class{code}{\\\\text{#1}}" },
-});
+})).toMarkup();
 const attempt = (...formula) => {
   try { return [shown(...formula), ""]; } catch (error) { return ["", String(error)]; }
 };
