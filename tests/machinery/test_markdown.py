@@ -7,7 +7,7 @@ import textwrap
 import pytest
 from markdown import Markdown
 
-from tests.machinery.repository import H200, TEMML, L4, ONLINE, Repository, blocks
+from tests.machinery.repository import H200, L4, ONLINE, TEMML, Repository, blocks
 from verified_docs.code import snippets
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.markdown import makeExtension, tensors

@@ -17,7 +17,7 @@ from verified_docs.pages.errors import PageError
 from verified_docs.pages.made import marked
 
 RENDER = """
-// As in TeX, an operator in a script has no room around it. An accent sits on its letter.
+// As in TeX: no room around an operator in a script, and an accent on its letter.
 const tidied = (node, inScript) => {
   const scripts = /^m(sub|sup|under|over)/.test(node.type);
   if (inScript && node.type === "mo")
@@ -27,7 +27,7 @@ const tidied = (node, inScript) => {
   node.children?.forEach((each, i) => tidied(each, inScript || (scripts && i > 0)));
   return node;
 };
-const shown = (formula, displayMode, macros) => tidied(temml.__renderToMathMLTree(formula, {
+const tree = (formula, displayMode, macros) => temml.__renderToMathMLTree(formula, {
   displayMode,
   wrap: "tex",
   throwOnError: true,
@@ -38,9 +38,10 @@ const shown = (formula, displayMode, macros) => tidied(temml.__renderToMathMLTre
   },
   // A name of the code has the letters of the code.
   macros: { ...JSON.parse(macros), "\\\\texttt": "\\\\class{code}{\\\\text{#1}}" },
-})).toMarkup();
+});
 const attempt = (...formula) => {
-  try { return [shown(...formula), ""]; } catch (error) { return ["", String(error)]; }
+  try { return [tidied(tree(...formula)).toMarkup(), ""]; }
+  catch (error) { return ["", String(error)]; }
 };
 const render = (formulas, macros) =>
   JSON.stringify(formulas.map((formula) => attempt(...formula, macros)));
@@ -79,7 +80,9 @@ class Tex:
         found = json.loads(str(self.engine.eval(call)))
         for each, (html, error) in zip(new, found, strict=True):
             if error:
-                raise PageError(f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1].strip()}")
+                raise PageError(
+                    f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1].strip()}"
+                )
             self.known[each] = html
 
 
