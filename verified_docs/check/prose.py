@@ -58,7 +58,7 @@ MEASUREMENT = re.compile(
 # What may be a figure with what stands beside it.
 FIGURE = re.compile(rf"\s*{NUMBER}\s*(?:{TIMES}|%)?\s*|{MEASUREMENT.pattern}")
 DRAWN = ", ".join(f"div.scroll > svg {tag}" for tag in ("title", "desc", "text"))
-HOLDING = ("stated", "tex", "console")  # A source is named, or another rule looks.
+HOLDING = ("stated", "console")  # A source is named, or another rule looks.
 UNSEEN = "characters that nobody sees"
 
 
@@ -79,12 +79,10 @@ def check(site: Site) -> Iterator[Finding]:
             for label in block.css(DRAWN):
                 yield from faults(page, label.text())
             for kind, text in filter(None, map(site.stamp, made)):
-                match = MEASUREMENT.search(text) if kind not in HOLDING else None
-                if match:  # In a title or a heading that a fence is told.
-                    yield page.fault(typed(match[0]), match[0])
-            for node in block.css("annotation"):
-                for match in MEASUREMENT.finditer(spoken(node.text())):
-                    yield page.fault(typed(match[0]), node.text())
+                # In a formula, or in a title or a heading that a fence is told.
+                said = spoken(text) if kind == "tex" else text
+                for match in MEASUREMENT.finditer(said if kind not in HOLDING else ""):
+                    yield page.fault(typed(match[0]), text)
 
 
 def faults(page: Page, text: str) -> Iterator[Finding]:
