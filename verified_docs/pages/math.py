@@ -2,7 +2,6 @@
 
 import functools
 import json
-import re
 from collections.abc import Iterable
 from html import unescape
 from pathlib import Path
@@ -46,7 +45,7 @@ const attempt = (...formula) => {
 const render = (formulas, macros) =>
   JSON.stringify(formulas.map((formula) => attempt(...formula, macros)));
 """
-STOP = re.compile(r"[,.;:!?)]*")  # A line begins with none.
+STOPS = ",.;:!?)"  # A line begins with none.
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
@@ -114,14 +113,14 @@ class TexTreeprocessor(Treeprocessor):
         formula = _source(element)
         html = marked(self.tex.render(formula, display), self.mark, "tex", formula)
         tail = element.tail or ""
-        stop = "" if display else STOP.match(tail)[0]
+        rest = tail if display else tail.lstrip(STOPS)
         element.clear()
         # Not <span>: the search plugin would end the exclusion at the first </span>.
         element.tag = "div" if display else "var"
         element.set("class", "math")
         element.set("data-search-exclude", "")
-        element.text = self.md.htmlStash.store(html) + stop
-        element.tail = tail[len(stop) :]
+        element.text = self.md.htmlStash.store(html) + tail.removesuffix(rest)
+        element.tail = rest
 
 
 def _source(element: Element) -> str:
