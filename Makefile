@@ -17,6 +17,13 @@ INSTALLED := $(VENV)/site-installed
 TESTS := $(VENV)/test-installed
 PACKAGES := node_modules/installed
 VENDOR := docs/assets/vendor/.installed
+# The characters of formulas, of which the font keeps no others: it would be ten times as big.
+FORMULAS := U+20-7E,U+B1,U+B7,U+D7,U+2C6,U+2DC,U+391-3C9,U+3D1,U+3D5,U+3F5,U+2016,U+2026
+FORMULAS := $(FORMULAS),U+2032-2034,U+203E,U+2061-2064,U+210B,U+210E,U+2110,U+2112,U+2113
+FORMULAS := $(FORMULAS),U+211B,U+212C,U+2130-2133,U+2190-2194,U+21A6,U+2200-2209,U+220F-221E
+FORMULAS := $(FORMULAS),U+2225-222B,U+2248,U+2260-226B,U+2282-2287,U+2295-2299,U+22A4,U+22C5
+FORMULAS := $(FORMULAS),U+22EE-22F1,U+2308-230B,U+23DE-23DF,U+27E8-27E9,U+27F5-27FA
+FORMULAS := $(FORMULAS),U+1D400-1D419,U+1D434-1D467,U+1D49C-1D4B5,U+1D6E2-1D71B
 # Beside it lies tests.zip.
 ZIP := docs/snippets.zip
 WORKERS ?= auto
@@ -130,16 +137,17 @@ $(TESTS): $(PACKAGES)
 	$(NPM)
 	touch $(PACKAGES) $@
 
-$(VENDOR): $(PACKAGES)
+$(VENDOR): $(PACKAGES) Makefile
 	rm -rf docs/assets/vendor
-	mkdir -p docs/assets/vendor/katex docs/assets/vendor/fonts
-	cp node_modules/katex/dist/katex.min.css docs/assets/vendor/katex/
-	cp -r node_modules/katex/dist/fonts docs/assets/vendor/katex/
-	rm -f docs/assets/vendor/katex/fonts/*.ttf docs/assets/vendor/katex/fonts/*.woff
+	mkdir -p docs/assets/vendor/temml docs/assets/vendor/fonts
+	cp node_modules/temml/dist/Temml-STIX2.css docs/assets/vendor/temml/
+	pyftsubset node_modules/@fontsource/stix-two-math/files/stix-two-math-latin-400-normal.woff2 \
+		--unicodes=$(FORMULAS) --flavor=woff2 \
+		--output-file=docs/assets/vendor/temml/STIXTwoMath.woff2
 	cp node_modules/@fontsource-variable/source-sans-3/files/source-sans-3-latin-wght-normal.woff2 \
 		node_modules/@fontsource/jetbrains-mono/files/jetbrains-mono-latin-400-normal.woff2 \
 		docs/assets/vendor/fonts/
-	for package in source-sans-3 jetbrains-mono; do \
+	for package in source-sans-3 jetbrains-mono stix-two-math; do \
 		cp node_modules/@fontsource*/$$package/LICENSE \
 			docs/assets/vendor/fonts/$$package.txt; done
 	touch $@

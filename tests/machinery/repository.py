@@ -18,7 +18,7 @@ from verified_docs.evidence.records import Entry, Error
 from verified_docs.evidence.status import Evidence, Status
 
 ROOT = Path(__file__).resolve().parents[2]
-KATEX = ROOT / "node_modules" / "katex"
+TEMML = ROOT / "node_modules" / "temml"
 H200, L4 = "NVIDIA H200", "NVIDIA L4"
 KEY = "torch 1, triton 1"
 FACTS = {
@@ -59,7 +59,7 @@ markdown_extensions:
   - verified_docs.pages.markdown:
       root: !relative $config_dir
       gpu: QUOTED
-      katex: {KATEX}
+      temml: {TEMML}
       tensors:
         m: {{macro: '\m', tex: m, code: [m_i]}}
         l: {{macro: '\l', tex: '\ell', code: [l_i]}}

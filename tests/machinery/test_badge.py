@@ -156,8 +156,8 @@ def test_the_proof(repository):
     files = records.hashes(repository.root, ["snippets/softmax/online.py"])
     for gpu, caught in (("", {"a": "b"}), (H200, {"c": "d"})):
         judged = {"softmax/online.py": {"manifest": files, "caught": caught}}
-        verdicts = {layout.verdicts_file(gpu): json.dumps({"snippets": judged})}
-        repository.write(verdicts)
+        verdicts = {"format": records.FORMAT, "snippets": judged}
+        repository.write({layout.verdicts_file(gpu): json.dumps(verdicts)})
     shown = badges.proof([repository.status()], repository.evidence().caught)
     for fact in ("1 of 1", "1,200", "2", "H200", "2026-01-01"):
         assert f"<strong>{fact}</strong>" in shown

@@ -26,7 +26,7 @@ def test_nothing_comes_from_elsewhere_and_no_script_of_a_page_runs():
     rules = {name: values for name, *values in map(str.split, RULES.split(";"))}
     assert {"default-src", "base-uri", "form-action"} <= rules.keys()
     assert rules["script-src"] == ["'self'"]
-    assert rules.pop("style-src") == ["'self'", "'unsafe-inline'"]  # KaTeX's are.
+    assert rules.pop("style-src") == ["'self'", "'unsafe-inline'"]  # Temml's are.
     harmless = {"'self'", "'none'", "data:"}
     assert {v for values in rules.values() for v in values} <= harmless
 

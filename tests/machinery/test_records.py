@@ -73,7 +73,10 @@ WHOLE = [
     (lambda d: d.update(format=3), "its format is 3, not 2"),
     (lambda d: d["runs"]["a run"].pop("date"), "/runs/a run/date is missing"),
     (lambda d: d["runs"]["a run"].update(date="9999-01-01"), "is in the future"),
-    (lambda d: d["runs"]["a run"].update(date="1 day"), "date '1 day' is no day"),
+    *(
+        (lambda d, x=x: d["runs"]["a run"].update(date=x), f"date '{x}' is no day")
+        for x in ("1 day", "2025-13-45", "20250101")
+    ),
     (lambda d: d["runs"]["a run"].update(gpu=L4), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("gpu"), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("triton"), "/runs/a run/triton is missing"),

@@ -10,6 +10,7 @@ import triton
 
 from tests.machinery.small_site import SmallSite
 from verified_docs import layout
+from verified_docs.__main__ import main
 from verified_docs.code import snippets
 from verified_docs.evidence import records
 from verified_docs.pages import replays
@@ -195,7 +196,7 @@ def test_what_is_never_stored_is_not_in_memory():
 @pytest.mark.parametrize(
     ("fence", "reason"),
     [
-        ("replay: part/two.py", "replays/part/two.json"),
+        ("replay: part/two.py", "no run of part/two.py is recorded: describe it in"),
         (f"replay: {ONE}\nrun: second", "there is no 'second'"),
         (f"replay: {ONE}\nspeed: 2", "there is no option 'speed'"),
         ("run: first", "it needs the option 'replay'"),
@@ -206,9 +207,13 @@ def test_a_fence_that_names_nothing(replayed, fence, reason):
         replayed.page(f"```replay\n{fence}\n```")
 
 
-def test_the_check_of_replays(replayed):
+def test_the_check_of_replays(replayed, capsys):
     assert replayed.found() == []
     another = RECORD.replace("one.json", "two.json")
+    replayed.write({another: replayed.read(RECORD)[:-9]})
+    replayed.build()
+    assert main(["--root", str(replayed.root), "check"]) == 1
+    assert f"{another}: not JSON, perhaps cut short" in capsys.readouterr().err
     replayed.write({another: replayed.read(RECORD)})
     (found,) = replayed.found()
     assert found.startswith(f"{another}:1: recorded before these changed: snippets/pa")

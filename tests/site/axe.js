@@ -43,7 +43,7 @@ async (schemes) => {
     const seen = new Map();
     const { FILTER_ACCEPT, FILTER_REJECT, SHOW_ELEMENT, SHOW_TEXT } = NodeFilter;
     const walker = document.createTreeWalker(document.body, SHOW_ELEMENT | SHOW_TEXT, (node) =>
-      node instanceof Element && (node.matches("svg, .katex-mathml") || !node.checkVisibility())
+      node instanceof Element && (node.matches("svg") || !node.checkVisibility())
         ? FILTER_REJECT
         : FILTER_ACCEPT,
     );
@@ -63,7 +63,7 @@ async (schemes) => {
     undo.push(() => element.replaceChildren(...parts));
   };
 
-  const formulas = [...document.querySelectorAll(".katex")];
+  const formulas = [...document.querySelectorAll("math")];
   const judged = new Map(); // from each scheme to the elements that are judged in it
   for (const scheme of schemes) {
     paint(SCHEMES[scheme]);
@@ -71,7 +71,7 @@ async (schemes) => {
   }
   paint(before);
   const looked = [...judged.values()].flat();
-  const kept = new Set(looked.map((each) => each.closest(".katex")));
+  const kept = new Set(looked.map((each) => each.closest("math")));
   for (const each of formulas.slice(0, SEVERAL)) kept.add(each);
   for (const code of document.querySelectorAll("pre > code")) reduce(code, code.textContent);
   for (const formula of formulas) if (!kept.has(formula)) reduce(formula, "formula");

@@ -17,7 +17,7 @@
     }
     const fill = style.webkitTextFillColor;
     if (fill !== style.color || /^rgba/.test(fill)) yield `color: ${fill}`;
-    if (parseFloat(style.fontSize) < 9) yield `font-size: ${style.fontSize}`;
+    if (parseFloat(style.fontSize) < (element.closest("pre") ? 13 : 9)) yield `font-size: ${style.fontSize}`;
   }
 
   const signs = (element) =>

@@ -25,7 +25,7 @@ def test_a_pointer_opens_an_entry(page: Page, address: str) -> None:
     page.locator(TERM).hover()
     expect(page.locator(ENTRY)).to_contain_text(SAID)
     assert page.locator(ENTRY).evaluate(INSIDE)
-    assert page.locator(f"{ENTRY} .katex").count() == 2
+    assert page.locator(f"{ENTRY} math").count() == 2
     assert page.locator(f"{ENTRY} a").count() == 0
     page.locator(ENTRY).hover()  # It stays under the pointer.
     expect(page.locator(ENTRY)).to_be_visible()

@@ -11,7 +11,7 @@ def test_axe_finds_nothing(visit: Visit) -> None:
 
 # One word of a formula, and its paragraph.
 WORD = """() => {
-    const word = document.querySelector("p .katex .mop:not(.op-symbol, :has(*))")
+    const word = document.querySelector("p mtext:not(:has(*))")
     word.id = "word"
     word.closest("p").id = "around"
 }"""

@@ -18,7 +18,7 @@ SMALLEST = 11  # pixels of a letter's size
 
 # Everything folded, as a reader finds it.
 ORDER = """() => {
-    const APART = ".quiet, figure, verified-replay, .katex, script, style"
+    const APART = ".quiet, figure, verified-replay, math, script, style"
     const folded = [...document.querySelectorAll("article details")]
     folded.forEach(each => { each.open = false })
     const article = document.querySelector("article")
@@ -28,7 +28,7 @@ ORDER = """() => {
         return found ? found.getBoundingClientRect().top + scrollY : null
     }
     const walk = document.createTreeWalker(article, NodeFilter.SHOW_TEXT)
-    let words = article.querySelectorAll(".katex").length
+    let words = article.querySelectorAll("math").length
     while (walk.nextNode()) {
         const parent = walk.currentNode.parentElement
         if (parent.closest(APART)) continue

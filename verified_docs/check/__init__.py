@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from verified_docs.check import around, coverage, files, links, markup, prose, replays
 from verified_docs.check.site import Finding, Missing, Site, Weight
 from verified_docs.code.sections import SnippetError
+from verified_docs.evidence.records import RecordError
 
 __all__ = ["Finding", "Missing", "Site", "Weight", "findings", "main", "rules"]
 
@@ -21,7 +22,7 @@ __all__ = ["Finding", "Missing", "Site", "Weight", "findings", "main", "rules"]
 def findings(root: Path, built: Path) -> list[Finding]:
     """All that is wrong with the site in `built`.
 
-    Raises Missing if nobody can say, or SnippetError.
+    Raises Missing if nobody can say, SnippetError or RecordError.
     """
     if not (built / "index.html").is_file():
         raise Missing(f"{built}: no built site; run `make site` first")
@@ -44,7 +45,7 @@ def main(root: Path, strict: bool = False) -> int:
     worst = Weight.RECORD if strict else Weight.FAULT
     try:
         found = findings(root, root / "site")
-    except (Missing, SnippetError) as error:
+    except (Missing, SnippetError, RecordError) as error:
         print(error, file=sys.stderr)
         return 1
     faults = [finding for finding in found if finding.weight <= worst]

@@ -58,7 +58,7 @@ MEASUREMENT = re.compile(
 # What may be a figure with what stands beside it.
 FIGURE = re.compile(rf"\s*{NUMBER}\s*(?:{TIMES}|%)?\s*|{MEASUREMENT.pattern}")
 DRAWN = ", ".join(f"div.scroll > svg {tag}" for tag in ("title", "desc", "text"))
-HOLDING = ("stated", "tex", "console")  # A source is named, or another rule looks.
+HOLDING = ("stated", "console")  # A source is named, or another rule looks.
 UNSEEN = "characters that nobody sees"
 
 
@@ -68,8 +68,9 @@ def check(site: Site) -> Iterator[Finding]:
         # Of 404.html all that the theme puts around whatever article.
         block = page.article if page.source else page.root.body
         if block is not None:
-            links = block.css("a[title]:not([data-made], [data-made] *)")
-            titles = (link.attrs.sget("title") for link in links)
+            told = ":is(a[title], td[data-label]):not([data-made], [data-made] *)"
+            attrs = (node.attrs for node in block.css(told))
+            titles = (each.sget("title") or each.sget("data-label") for each in attrs)
             tables = block.css("table:not([data-made] *)")
             named = (text for table in tables for text in labelled(site, table))
             for text in (*titles, *named, *texts(site, block)):
@@ -78,12 +79,10 @@ def check(site: Site) -> Iterator[Finding]:
             for label in block.css(DRAWN):
                 yield from faults(page, label.text())
             for kind, text in filter(None, map(site.stamp, made)):
-                match = MEASUREMENT.search(text) if kind not in HOLDING else None
-                if match:  # In a title or a heading that a fence is told.
-                    yield page.fault(typed(match[0]), match[0])
-            for node in block.css("annotation"):
-                for match in MEASUREMENT.finditer(spoken(node.text())):
-                    yield page.fault(typed(match[0]), node.text())
+                # In a formula, or in a title or a heading that a fence is told.
+                said = spoken(text) if kind == "tex" else text
+                for match in MEASUREMENT.finditer(said if kind not in HOLDING else ""):
+                    yield page.fault(typed(match[0]), text)
 
 
 def faults(page: Page, text: str) -> Iterator[Finding]:

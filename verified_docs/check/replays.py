@@ -3,7 +3,6 @@
 That each is on a page, with its formulas, is for tests/replays to see.
 """
 
-import json
 from collections.abc import Iterator
 
 from verified_docs import layout
@@ -17,8 +16,8 @@ def check(site: Site) -> Iterator[Finding]:
     for path in sorted(folder.rglob("*.json")):
         name = path.relative_to(folder).with_suffix(".py").as_posix()
         own = dict.fromkeys((layout.snippet_file(name), layout.replay_file(name)), "")
-        record = json.loads(path.read_text("utf-8"))
-        if changed := records.changed(site.root, own | record.get("manifest", {})):
+        known = records.replay(path)["manifest"]
+        if changed := records.changed(site.root, own | known):
             reason = f"recorded before these changed: {', '.join(changed)}"
             reason += "; run `pytest tests/replays`"
             yield Finding(site.relative(path), 1, reason)

@@ -166,7 +166,8 @@ def build(root: Path, folder: Path, mark: str) -> MkDocsConfig:
         config.mdx_configs.setdefault(EXTENSION, {})["mark"] = mark
         mkdocs_build(config)
     except (MkDocsException, ValueError) as error:
-        raise Missing(f"the site cannot be built: {error}") from None
+        why = error.__context__ or error  # Of a page MkDocs itself only says "aborted".
+        raise Missing(f"the site cannot be built: {why}") from None
     policy.apply(folder)
     archive.write(folder, root)
     return config

@@ -9,11 +9,10 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, is_dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
@@ -140,7 +139,7 @@ def load(path: Path) -> Verification:
     """
     if not path.exists():
         return Verification(path)
-    data = _read(path, RUNS)
+    data = read(path, RUNS)
     runs = data["runs"]
     for run, facts in runs.items():
         _demand(facts, RUN, path, f"/runs/{run}")
@@ -224,7 +223,7 @@ def load_all(root: Path) -> dict[str, Verification]:
 
 def load_benchmark(path: Path) -> Benchmark:
     """Read the record of a benchmark. Raises RecordError, also where there is none."""
-    data = _read(path, TIMES)
+    data = read(path, TIMES)
     _check_facts(data["environment"], path, "/environment")
     lost = _in_records(path) and path.stem not in layout.parts(path.parents[2])
     _refuse(lost, path, f"there is no part called {path.stem}")
@@ -234,6 +233,11 @@ def load_benchmark(path: Path) -> Benchmark:
             nothing = value and not data["manifest"]
             _refuse(nothing, path, f"/{key} has figures, but there are no hashes")
     return Benchmark(path, data["environment"], data["manifest"], data)
+
+
+def replay(path: Path) -> dict[str, Any]:
+    """Read the record of a snippet's replays. Raises RecordError."""
+    return read(path, {"manifest": Manifest, "runs": list[dict[str, object]]}, 1)
 
 
 def load_benchmarks(root: Path) -> dict[str, dict[str, Benchmark]]:
@@ -251,7 +255,8 @@ TIMES = {"environment": dict[str, object], "manifest": Manifest}
 RUN = dict.fromkeys(("torch", "triton", "commit"), str)
 
 
-def _read(path: Path, shape: dict[str, Any]) -> dict[str, Any]:
+def read(path: Path, shape: dict[str, Any], form: int = FORMAT) -> dict[str, Any]:
+    """The JSON of a record: of a format, with {key: type}. Raises RecordError."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -259,8 +264,8 @@ def _read(path: Path, shape: dict[str, Any]) -> dict[str, Any]:
     except ValueError as error:
         raise RecordError(f"{path}: not JSON, perhaps cut short: {error}") from error
     _demand(data, {"format": int}, path, "")
-    if data["format"] != FORMAT:
-        raise RecordError(f"{path}: its format is {data['format']}, not {FORMAT}")
+    wrong = data["format"] != form
+    _refuse(wrong, path, f"its format is {data['format']}, not {form}")
     _demand(data, shape, path, "")
     return dict(data)
 
@@ -295,8 +300,9 @@ def _in_records(path: Path) -> bool:
 def _check_facts(facts: Facts, path: Path, where: str) -> None:
     """An environment: of a day that has come and, in records/, of the folder's GPU."""
     _demand(facts, {"date": str}, path, where)
-    day, today = facts["date"], str(datetime.now(UTC).date())
-    wrong = day > today or not re.fullmatch(r"\d{4}-\d\d-\d\d", day)
+    day, wrong = facts["date"], True
+    with suppress(ValueError):
+        wrong = not day == str(date.fromisoformat(day)) <= str(datetime.now(UTC).date())
     _refuse(wrong, path, f"the date {day!r} is no day, or one that is in the future")
     gpu, folder = facts.get("gpu", ""), path.parent
     lost = _in_records(path) and layout.slug(gpu) != folder.name

@@ -1,7 +1,6 @@
 """What is known of the published code: snippets, records, and how fresh they are."""
 
 import functools
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -96,7 +95,8 @@ class Evidence:
     def caught(self) -> int:
         """How many planted bugs the tests are known to catch, as all files are now."""
         files = layout.verdict_files(self.root)
-        read = [json.loads(path.read_text("utf-8"))["snippets"] for path in files]
+        shape = {"snippets": dict[str, dict[str, object]]}
+        read = [records.read(path, shape)["snippets"] for path in files]
         return sum(
             len(judged["caught"])
             for found in read

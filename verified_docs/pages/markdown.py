@@ -53,7 +53,7 @@ class VerifiedDocs(Extension):
             "repository": ["", "where it is public, for example on GitHub"],
             "nav": [[], "the navigation: parts, each of titles and pages"],
             "goal": ["", "the page to which the short way of the ladder leads"],
-            "katex": ["node_modules/katex", "the npm package, relative to the root"],
+            "temml": ["node_modules/temml", "the npm package, relative to the root"],
             "everyday": [[], "words of the glossary that only authors link"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
             "plots": [{}, "kernels: {name: [colour, marker]}, axes: {key: words}"],
@@ -85,7 +85,7 @@ class VerifiedDocs(Extension):
         name = "pymdownx.superfences"
         md.registerExtensions([name], {name: {"custom_fences": [fence]}})
         md.block_level_elements.append("verified-replay")
-        tex = shared(root / self.getConfig("katex"), json.dumps(macros))
+        tex = shared(root / self.getConfig("temml"), json.dumps(macros))
         md.registerExtension(self)
         # After fences (25).
         md.preprocessors.register(Directives(md, self.site), "verified-directives", 24)
@@ -108,7 +108,7 @@ def tensors(table: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
     identifiers: dict[str, str] = {}
     for name, tensor in table.items():
         if "macro" in tensor:
-            macros[tensor["macro"]] = rf"\htmlClass{{t-{name}}}{{{tensor['tex']}}}"
+            macros[tensor["macro"]] = rf"\class{{t-{name}}}{{{tensor['tex']}}}"
         for identifier in tensor.get("code", ()):
             if identifier in identifiers:
                 raise ValueError(f"tensors: {identifier!r} is of two tensors")

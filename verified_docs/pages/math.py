@@ -1,4 +1,4 @@
-"""TeX to HTML and MathML at build time, by KaTeX in an embedded JavaScript engine."""
+"""TeX to MathML at build time, by Temml in an embedded JavaScript engine."""
 
 import functools
 import json
@@ -16,32 +16,44 @@ from verified_docs.pages.errors import PageError
 from verified_docs.pages.made import marked
 
 RENDER = """
-const shown = (formula, displayMode, macros) => katex.renderToString(formula, {
+// As in TeX: no room around an operator in a script, and an accent on its letter.
+const tidied = (node, inScript) => {
+  const scripts = /^m(sub|sup|under|over)/.test(node.type);
+  if (inScript && node.type === "mo")
+    node.attributes = { lspace: "0", rspace: "0", ...node.attributes };
+  if (node.type === "mover" && node.children[1].style?.mathDepth)
+    node.setAttribute("accent", "true");
+  node.children?.forEach((each, i) => tidied(each, inScript || (scripts && i > 0)));
+  return node;
+};
+const tree = (formula, displayMode, macros) => temml.__renderToMathMLTree(formula, {
   displayMode,
-  output: "htmlAndMathml",
+  wrap: "tex",
   throwOnError: true,
-  // Classes of tensors are the only HTML that a formula may bring along.
-  strict: (code) => code === "htmlExtension" ? "ignore" : "error",
+  // Classes are the only HTML that a formula may bring along: of tensors, and of code.
   trust: (context) => {
-    if (/^t-[a-z]+$/.test(context.class)) return true;
+    if (/^(t-[a-z]+|code)$/.test(context.class)) return true;
     throw new Error(`${context.command} is not allowed`);
   },
-  macros: JSON.parse(macros),
+  // A name of the code has the letters of the code.
+  macros: { ...JSON.parse(macros), "\\\\texttt": "\\\\class{code}{\\\\text{#1}}" },
 });
 const attempt = (...formula) => {
-  try { return [shown(...formula), ""]; } catch (error) { return ["", String(error)]; }
+  try { return [tidied(tree(...formula)).toMarkup(), ""]; }
+  catch (error) { return ["", String(error)]; }
 };
 const render = (formulas, macros) =>
   JSON.stringify(formulas.map((formula) => attempt(...formula, macros)));
 """
+STOPS = ",.;:!?)"  # A line begins with none.
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 
 
 class Tex:
-    """KaTeX, from the folder of its npm package, with macros: JSON."""
+    """Temml, from the folder of its npm package, with macros: JSON."""
 
-    def __init__(self, katex: Path, macros: str = "{}") -> None:
-        self.script = katex / "dist" / "katex.min.js"
+    def __init__(self, temml: Path, macros: str = "{}") -> None:
+        self.script = temml / "dist" / "temml.min.js"
         self.macros = macros
         self.known: dict[tuple[str, bool], str] = {}  # what was rendered so far
 
@@ -53,7 +65,7 @@ class Tex:
         return started(self.script.read_text(encoding="utf-8"), RENDER)
 
     def render(self, formula: str, display: bool = False) -> str:
-        """The formula as HTML with MathML inside. Raises PageError."""
+        """The formula as MathML. Raises PageError."""
         self.prepare([(formula, display)])
         return self.known[formula.strip(), display]
 
@@ -67,7 +79,9 @@ class Tex:
         found = json.loads(str(self.engine.eval(call)))
         for each, (html, error) in zip(new, found, strict=True):
             if error:
-                raise PageError(f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1]}")
+                raise PageError(
+                    f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1].strip()}"
+                )
             self.known[each] = html
 
 
@@ -98,14 +112,15 @@ class TexTreeprocessor(Treeprocessor):
         display = element.tag == "div"
         formula = _source(element)
         html = marked(self.tex.render(formula, display), self.mark, "tex", formula)
-        tail = element.tail
+        tail = element.tail or ""
+        rest = tail if display else tail.lstrip(STOPS)
         element.clear()
         # Not <span>: the search plugin would end the exclusion at the first </span>.
         element.tag = "div" if display else "var"
         element.set("class", "math")
         element.set("data-search-exclude", "")
-        element.text = self.md.htmlStash.store(html)
-        element.tail = tail
+        element.text = self.md.htmlStash.store(html) + tail.removesuffix(rest)
+        element.tail = rest
 
 
 def _source(element: Element) -> str:

@@ -15,7 +15,9 @@ from typing import Any
 from py_mini_racer import MiniRacer
 
 from verified_docs import layout
+from verified_docs.evidence import records
 from verified_docs.pages.engine import started
+from verified_docs.pages.errors import PageError
 from verified_docs.pages.plots import parse
 from verified_docs.pages.site import Site
 
@@ -33,7 +35,10 @@ def render(site: Site, body: str) -> str:
     options = parse(body, OPTIONS, "replay")
     name = options["replay"]
     path = site.evidence.root / layout.replay_record(name)
-    record = json.loads(path.read_text("utf-8"))
+    if not path.is_file():
+        how = f"describe it in {layout.replay_file(name)}, run `pytest tests/replays`"
+        raise PageError(f"no run of {name} is recorded: {how}")
+    record = records.replay(path)
     runs: dict[str, Facts] = {run["name"]: run for run in record["runs"]}
     run = runs[options.get("run", next(iter(runs)))]
     attributes = {

@@ -1,0 +1,20 @@
+"""The font of formulas, which is cut down to the characters that the Makefile names."""
+
+import html
+import re
+
+from fontTools.ttLib import TTFont
+
+from tests.site.server import SITE, pages
+
+FORMULA = re.compile(r"<math.*?</math>", re.DOTALL)
+
+
+def test_the_font_has_what_formulas_use() -> None:
+    with TTFont(SITE / "assets/vendor/temml/STIXTwoMath.woff2") as font:
+        drawn = {*map(chr, font.getBestCmap())} | set("\xa0\ufe0e")  # No ink.
+    for page in pages():
+        text = (SITE / page / "index.html").read_text(encoding="utf-8")
+        formulas = (re.sub("<[^>]*>", "", each) for each in FORMULA.findall(text))
+        used = set(html.unescape("".join(formulas)))
+        assert used <= drawn, f"{page}: add {used - drawn} to FORMULAS in the Makefile"
