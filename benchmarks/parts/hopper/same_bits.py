@@ -51,9 +51,10 @@ def measure(calls: Calls) -> dict[str, dict[str, int]]:
 
 
 PART = Part(
-    shapes=[each for each in PROTOCOL if each.seq == 2048 and each.head_dim <= 128],
+    shapes=[each for each in PROTOCOL if each.seq == 2048],
     inputs=normal,
-    own=published("hopper/gluon_causal.py", "hopper/gluon_persistent.py", BACKWARD, FP8)
+    own=published("hopper/gluon_causal.py", "hopper/gluon_persistent.py", FP8)
+    | published(BACKWARD, takes=lambda shape: shape.head_dim <= 128)
     | published(
         "hopper/gluon_flash.py",
         "hopper/gluon_specialised.py",

@@ -170,4 +170,9 @@ MUTANTS = [
         "MASKED=causal",
         "keys that do not exist have weights",
     ),
+    Mutant(
+        "MASKED=causal or seq_k % n > 0",
+        'MASKED=causal or seq_k % tiles["dkdv"][1] > 0',
+        "keys that do not exist, by the tiles of the other kernel",
+    ),
 ]

@@ -62,6 +62,11 @@ MUTANTS = [
         "(dy, threshold, seed, block)", "(dy, 0, seed, block)", "dx without dropout"
     ),
     Mutant(
+        "x, y, seed, threshold",
+        "x, y, int(seed), threshold",
+        "the seed is read too early: a CUDA graph would keep it",
+    ),
+    Mutant(
         "ctx.rest = threshold, None if is_tensor else seed, block",
         "ctx.rest = threshold, seed, block",
         "a seed that has changed is used without a word",

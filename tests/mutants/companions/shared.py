@@ -88,6 +88,12 @@ REFUSAL_MUTANTS = [
     Mutant("isinstance(seed, int) and 0 <= seed", "False and 0 <= seed", "no int"),
     Mutant("and 0 <= seed < 2**63", "and seed < 2**63", "a seed below 0"),
     Mutant("torch.full((), seed,", "torch.full((), seed % 2**32,", "half of an int"),
+    Mutant(
+        "    (batch, heads, seq_q, head_dim), seq_k = q.shape",
+        "    seed = torch.full((), int(seed), device=q.device)\n"
+        "    (batch, heads, seq_q, head_dim), seq_k = q.shape",
+        "the seed is read too early: a CUDA graph would keep it",
+    ),
     Mutant("(seed.dtype, seed.numel(),", "(seed.dtype, 1,", "any number of seeds"),
     Mutant("(seed.dtype, seed.numel(),", "(torch.int64, seed.numel(),", "any seed"),
     Mutant("seed.numel(), seed.device)", "seed.numel(), q.device)", "a seed elsewhere"),

@@ -1,6 +1,11 @@
 """Bugs that the tests of snippets/hopper/gluon_fp8.py must catch."""
 
 from tests.mutants import Mutant
+from tests.mutants.hopper.late import SLEEP, late
+
+GIVE_K = "        mbarrier.arrive(k_empty.index(i % PLACES))\n"
+GIVE_V = "        mbarrier.arrive(v_empty.index(i % PLACES))\n"
+TAKE_V = "        v = take(v_ring, v_full, i)\n"
 
 MUTANTS = [
     # Which rows and keys.
@@ -68,6 +73,29 @@ MUTANTS = [
         "        mbarrier.wait(k_full.index(i % PLACES), i // PLACES & 1)\n",
         "",
         "K is not waited for",
+    ),
+    Mutant(
+        "k_full.index(i % PLACES), i // PLACES & 1",
+        "k_full.index(i % PLACES), i & 1",
+        "the wrong phase of K",
+        may_hang=True,
+    ),
+    late(
+        "gluon_fp8.py",
+        "K's place is given back before K is multiplied",
+        "        s = warpgroup_mma(q, k",
+        GIVE_K,
+        (GIVE_K, ""),
+        ("        s =", f"{GIVE_K}        {SLEEP}        s ="),
+    ),
+    late(
+        "gluon_fp8.py",
+        "V's place is given back before V is multiplied",
+        "        acc = tile.add(",
+        GIVE_V,
+        (GIVE_V, ""),
+        ("take(v_ring, v_full, i)", "v"),
+        ("        acc =", f"{TAKE_V}{GIVE_V}        {SLEEP}        acc ="),
     ),
     Mutant(
         "            mbarrier.arrive(q_empty.index(W))\n",

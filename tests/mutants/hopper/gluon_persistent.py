@@ -84,6 +84,12 @@ MUTANTS = [
         (HOLD, f"{GIVE}                {SLEEP}{HOLD}"),
     ),
     Mutant(
+        "                fence_async_shared()  # TMA may write when this is read, "
+        "and no sooner\n",
+        "",
+        "Q's place given away without the fence",
+    ),
+    Mutant(
         "if not HELD and BLOCK_D <= 128:",
         "if not HELD:",
         "Q's place given away with the output in it",

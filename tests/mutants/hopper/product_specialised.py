@@ -1,7 +1,10 @@
 """Bugs that the tests of snippets/hopper/product_specialised.py must catch."""
 
 from tests.mutants import Mutant
+from tests.mutants.hopper.late import SLEEP, late
 from tests.mutants.hopper.shared import PRODUCT
+
+GIVE = "        mbarrier.arrive(empty.index((i + STAGES - 1) % STAGES), pred=i > 0)\n"
 
 MUTANTS = [
     *PRODUCT,
@@ -25,5 +28,22 @@ MUTANTS = [
         "",
         "the producer does not wait",
         may_hang=True,
+    ),
+    Mutant(
+        "warpgroup_mma_wait(1,",
+        "warpgroup_mma_wait(2,",
+        "a stage is given back while it is multiplied",
+    ),
+    late(
+        "product_specialised.py",
+        "a stage is given back before it is multiplied",
+        "        b_turned =",
+        GIVE,
+        (GIVE, ""),
+        (
+            "        b_turned =",
+            "        mbarrier.arrive(empty.index(stage))\n"
+            f"        {SLEEP}        b_turned =",
+        ),
     ),
 ]

@@ -9,6 +9,7 @@ import torch
 from tests.harness.inputs import HALVES, INF, INTERPRETED, NAN, pairs_around, qkv
 from tests.harness.suite import Named, Refusal, Suite
 from tests.snippets.attention.reference import visible
+from tests.snippets.companions.dropped import Unread
 from tests.snippets.companions.philox import kept_share, kept_weights
 
 P, SEED = 0.2, 2**40 + 2026
@@ -95,6 +96,11 @@ class Dropped(Suite):
         for each in (seed, one[None], one.view(1, 1)):
             found = self.run(*inputs, seed=each)
             assert all(torch.equal(x, wanted[name]) for name, x in found.items())
+
+    def test_the_seed_is_read_when_the_kernel_runs(self, device: str) -> None:
+        inputs, seed = self.example(device).values(), self.seed(device)
+        with Unread():
+            self.function(*inputs, seed=seed, **self.blocks[0])
 
     def refusals(self) -> dict[str, Refusal]:
         """Of q, k and v, of p and of the seed."""

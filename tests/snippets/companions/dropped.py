@@ -1,9 +1,11 @@
-"""What the tests of dropout share: programs far from the first, and correlations."""
+"""What the tests of dropout share: far programs, unread seeds, and correlations."""
 
 import mmap
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from triton.runtime import interpreter
 
 SIGMAS = 5
@@ -28,6 +30,17 @@ def untouched(size: int, dtype: torch.dtype) -> torch.Tensor:
     """Zeros on the CPU, whose memory costs nothing where nobody touches it."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NORESERVE
     return torch.frombuffer(mmap.mmap(-1, size * dtype.itemsize, flags), dtype=dtype)
+
+
+class Unread(TorchDispatchMode):
+    """Inside, the CPU reads no number of a tensor: a CUDA graph would keep it."""
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Call what is no int(x) or x.item()."""
+        assert function is not torch.ops.aten._local_scalar_dense.default
+        return function(*args, **(kwargs or {}))
 
 
 def check_share(keep: torch.Tensor, p: float) -> None:

@@ -24,6 +24,7 @@ from tests.harness.inputs import (
 from tests.harness.poison import guarded
 from tests.harness.suite import Named, Refusal, Suite
 from tests.snippets.companions.dropped import (
+    Unread,
     check_share,
     check_uncorrelated,
     start_at,
@@ -296,6 +297,11 @@ class TestGradient:
         seed += 1
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.sum().backward()
+
+    def test_the_seed_is_read_when_the_kernel_runs(self, device: str) -> None:
+        x = torch.ones(50, device=device, requires_grad=True)
+        with Unread():
+            dropout(x, seed=torch.tensor(3, device=device)).sum().backward()
 
     @pytest.mark.gpu
     def test_a_graph_draws_anew(self) -> None:
