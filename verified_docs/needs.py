@@ -12,9 +12,9 @@ ANOTHER = "name another Python, as in `make PYTHON=python3.11`"
 
 def lack(target: str, *needed: str) -> str:
     """What is lacking, as a sentence, or ""."""
-    if sys.version_info < (3, 11):  # noqa: UP036
-        found = ".".join(map(str, sys.version_info[:2]))
-        wrong = f"is Python {found}; it must be 3.11 or newer: {ANOTHER}"
+    if sys.version_info < (3, 11, 5):
+        found = ".".join(map(str, sys.version_info[:3]))
+        wrong = f"is Python {found}; it must be 3.11.5 or newer: {ANOTHER}"
         return f"{target}: {sys.executable} {wrong}"
     lost = [name for name in needed if not importlib.util.find_spec(name)]
     if lost:

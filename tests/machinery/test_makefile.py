@@ -12,13 +12,13 @@ GPU_TARGETS = ("gpu", "memcheck", "bench")
 PYTHON = sys.executable
 OLD = """import runpy, sys
 sys.path[0] = '.'
-sys.version_info = (3, 9, 18)
+sys.version_info = (3, 11, 2)
 sys.argv = sys.argv[2:]
 runpy.run_module(sys.argv[0], run_name='__main__')
 """
 # With which Python a target is called, and what it says.
 LACKING = [
-    (f"{PYTHON} old.py", "is Python 3.9; it must be 3.11 or newer"),
+    (f"{PYTHON} old.py", "is Python 3.11.2; it must be 3.11.5 or newer"),
     (f"{PYTHON} -S", f"{PYTHON} lacks torch, triton"),
     ("python3", "that of the machine"),
 ]

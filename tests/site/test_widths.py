@@ -6,7 +6,7 @@ nothing is cut without a cue. The texts of pictures can be read.
 
 from itertools import combinations
 
-from tests.site.visit import DESKTOP, Visit
+from tests.site.visit import DESKTOP, PHONE, Visit
 
 PARTS = ("start/", "softmax/", "attention/", "backward/", "companions/", "hopper/")
 PICTURE = 1200  # pixels from the top of the page
@@ -61,6 +61,10 @@ TALL = """() => [...document.querySelectorAll(
     const line = parseFloat(getComputedStyle(header).lineHeight)
     return [...header.children].some(each => each.offsetHeight > 1.7 * line)
 }).map(header => header.textContent)"""
+# The blocks that hold part of a function and do not say so.
+CUT = ".snippet-name + .snippet-wide"
+SILENT = """parts => [...document.querySelectorAll(parts)].filter(
+    part => !part.checkVisibility()).map(part => part.textContent)"""
 # Of each picture, the text, the box and the letters' size of all that is read in it.
 PICTURES = "figure.plot > svg, figure.heat"
 TEXTS = """pictures => [...document.querySelectorAll(pictures)].map(
@@ -91,6 +95,7 @@ def test_a_page_in_three_widths(visit: Visit) -> None:
         page.set_viewport_size(DESKTOP | {"width": width})
         order = order or page.evaluate(ORDER)
         tall += page.evaluate(TALL)
+        cut += page.evaluate(SILENT, CUT) if width > PHONE["width"] else []
         for texts in page.evaluate(TEXTS, PICTURES):
             small += [(width, each) for each in texts if each["size"] < SMALLEST]
             cut += [(width, each) for each in texts if not each["inside"]]

@@ -18,7 +18,7 @@ from verified_docs.code.sections import Section, SnippetError
 
 OTHERS = re.compile(rf"^\s*(from|import) {layout.SNIPPETS}\b", re.MULTILINE)
 # A kernel in Gluon, or the import of one.
-GLUON = re.compile(rb"^(?:@gluon\.jit|from snippets\.hopper\.gluon_)", re.MULTILINE)
+GLUON = re.compile(rb"^(?:@gluon\.jit|from snippets\.\w+\.gluon_)", re.MULTILINE)
 
 
 @dataclass(frozen=True)

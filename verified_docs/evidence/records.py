@@ -69,13 +69,16 @@ class Entry:
         new = [p for p in around if p not in self.manifest and (root / p).exists()]
         return changed(root, self.manifest) + new
 
-    def judge(self, changed: list[str]) -> State:
-        """What the entry says, if these files are not what they were."""
+    def judge(self, changed: list[str], limit: float = LIMIT) -> State:
+        """What the entry says, if these files are not what they were.
+
+        `limit` is the share of the cases that may be skipped.
+        """
         if changed:
             return State.STALE
         if self.state != "passed":
             return State.FAILED
-        most = LIMIT * (self.cases + len(self.skipped))
+        most = limit * (self.cases + len(self.skipped))
         return State.SKIPPED if len(self.skipped) > most else State.FRESH
 
 

@@ -337,7 +337,7 @@ def select(
         if (evidence.root / layout.benchmark_list(name, part)).is_file():
             raise NotYet
         lists = ", ".join(key for key, value in data.items() if type(value) is list)
-        raise Absent(f"{part!r} is no list of measurements; there are: {lists}")
+        raise PageError(f"{part!r} is no list of measurements; there are: {lists}")
     if each:
         measurements = [
             measurement | point
@@ -376,7 +376,8 @@ def known_kernel(
     """
     timed = sorted({str(item.get("kernel")) for item in measurements})
     if kernel not in timed and kernel not in layout.names(evidence.root):
-        raise Absent(f"there is no kernel {kernel!r}; timed are: {', '.join(timed)}")
+        what = PageError if kernel.endswith(".py") else Absent  # It never will be.
+        raise what(f"there is no kernel {kernel!r}; timed are: {', '.join(timed)}")
     return kernel in timed
 
 
