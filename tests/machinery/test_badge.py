@@ -24,7 +24,6 @@ def badge(repository: Repository, name: str = "softmax/online.py") -> tuple[str,
 STATES = [
     ({}, ("unverified", "Unverified: no test has run")),
     ({"": {}}, ("interpreter", "Interpreter only: no GPU run")),
-    ({"": SKIPPED}, ("interpreter", "Interpreter only: no GPU run")),
     ({"": STALE}, ("unverified", "Unverified: no test has run")),
     ({"": {}, H200: {}}, ("verified", "GPU-verified on H200")),
     ({H200: STALE}, ("stale", "Stale: changed since its GPU run")),

@@ -69,16 +69,13 @@ class Entry:
         new = [p for p in around if p not in self.manifest and (root / p).exists()]
         return changed(root, self.manifest) + new
 
-    def judge(self, changed: list[str], limit: float = LIMIT) -> State:
-        """What the entry says, if these files are not what they were.
-
-        `limit` is the share of the cases that may be skipped.
-        """
+    def judge(self, changed: list[str]) -> State:
+        """What the entry says, if these files are not what they were."""
         if changed:
             return State.STALE
         if self.state != "passed":
             return State.FAILED
-        most = limit * (self.cases + len(self.skipped))
+        most = LIMIT * (self.cases + len(self.skipped))
         return State.SKIPPED if len(self.skipped) > most else State.FRESH
 
 

@@ -209,10 +209,7 @@ class Evidence:
         checked = self.memchecks.get(folder, Verification(self.root)).snippets
         for key, entry in verification.snippets.get(name, {}).items():
             changed = entry.changed(self.root, name)
-            facts = verification.runs[entry.run]
-            # The interpreter cannot try some dtypes at all.
-            limit = records.LIMIT if facts.get("gpu") else 1
-            state = entry.judge(changed, limit)
+            facts, state = verification.runs[entry.run], entry.judge(changed)
             cases, thin = 0, checked.get(name, {}).get(key)
             if thin and thin.judge(thin.changed(self.root, name)) is State.FRESH:
                 cases = thin.cases
