@@ -14,11 +14,6 @@ MUTANTS = [
         "tiles are not waited for",
         may_hang=True,
     ),
-    Mutant(
-        "warpgroup_mma_wait(1,",
-        "warpgroup_mma_wait(2,",
-        "a stage is loaded while it is multiplied",
-    ),
     Mutant("i // STAGES & 1", "0", "one phase for all", may_hang=True),
     Mutant("i // STAGES & 1", "i & 1", "the phases of a single stage", may_hang=True),
 ]

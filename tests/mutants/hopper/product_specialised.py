@@ -29,11 +29,6 @@ MUTANTS = [
         "the producer does not wait",
         may_hang=True,
     ),
-    Mutant(
-        "warpgroup_mma_wait(1,",
-        "warpgroup_mma_wait(2,",
-        "a stage is given back while it is multiplied",
-    ),
     late(
         "product_specialised.py",
         "a stage is given back before it is multiplied",
