@@ -18,6 +18,7 @@ SMALLEST = 11  # pixels of a letter's size
 
 # Everything folded, as a reader finds it.
 ORDER = """() => {
+    const CODE = "figure.snippet:is([data-snippet], .diff)"
     const APART = ".quiet, figure, verified-replay, math, script, style"
     const folded = [...document.querySelectorAll("article details")]
     folded.forEach(each => { each.open = false })
@@ -38,7 +39,8 @@ ORDER = """() => {
     const replay = article.querySelector("verified-replay")?.getBoundingClientRect()
     const measured = {
         picture: top("figure.diagram, figure.plot, verified-replay"),
-        kernel: top("figure.snippet[data-snippet]"),
+        // A page without code has no kernel to show.
+        kernel: article.querySelector(CODE) ? top(CODE) : 0,
         words,
         replay: replay ? [replay.height, replay.bottom + scrollY] : [0, 0],
     }
@@ -107,7 +109,8 @@ def test_a_page_in_three_widths(visit: Visit) -> None:
     if visit.path.startswith(PARTS):
         assert order["picture"] is not None
         assert order["picture"] <= PICTURE
-        assert order["kernel"] is None or order["kernel"] <= KERNEL
+        assert order["kernel"] is not None
+        assert order["kernel"] <= KERNEL
         assert order["words"] <= WORDS
         # A replay is in sight as a whole, at once where it is the first picture.
         high, end = order["replay"]
