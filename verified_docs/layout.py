@@ -44,17 +44,6 @@ def parts(root: Path) -> list[str]:
     return sorted({part(name) for name in names(root)})
 
 
-def pages(root: Path, snippet: str) -> list[str]:
-    """The pages that show a snippet, its differences or its output."""
-    docs, quoted = root / "docs", rf'\\?"{re.escape(snippet)}[":\\]'
-    found = []
-    for page in sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")]):
-        cell = '|"snippet": ' if page.suffix == ".ipynb" else ""
-        if re.search(f"(--8<-- |from=|to={cell}){quoted}", page.read_text("utf-8")):
-            found.append(page.relative_to(docs).as_posix())
-    return found
-
-
 def part(snippet: str) -> str:
     """`softmax/online.py` -> `softmax`."""
     return PurePosixPath(snippet).parts[0]
