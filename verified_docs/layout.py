@@ -132,14 +132,9 @@ def slug(gpu: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") or "interpreter"
 
 
-def verification_file(gpu: str = "", records: str = RECORDS) -> str:
+def verification_file(gpu: str = "") -> str:
     """`NVIDIA H200` -> `records/nvidia-h200/verification.json`; "": the interpreter."""
-    return f"{records}/{slug(gpu)}/{VERIFICATION}"
-
-
-def memcheck_file(gpu: str, records: str = RECORDS) -> str:
-    """`NVIDIA H200` -> `records/nvidia-h200/memcheck.json`."""
-    return f"{records}/{slug(gpu)}/{MEMCHECK}"
+    return f"{RECORDS}/{slug(gpu)}/{VERIFICATION}"
 
 
 def verdicts_file(gpu: str = "") -> str:

@@ -194,7 +194,7 @@ def test_what_ran_under_memcheck_has_a_record_of_its_own(recorded):
     assert status == 1
     assert "part/b.py: failed: pytest ended with status 9" in told
     assert recorded.read(RECORD) == before
-    thin = layout.memcheck_file("NVIDIA H200")
+    thin = f"records/nvidia-h200/{layout.MEMCHECK}"
     assert recorded.seen("wrong_c", thin)["state"] == "passed"
     skipped = recorded.seen("wrong_c", thin)["skipped"]
     assert "no memory of its own" in skipped["test_captures"]

@@ -102,10 +102,6 @@ class Benchmark:
         """The GPU by its own name."""
         return str(self.environment.get("gpu", ""))
 
-    def stale(self, root: Path) -> list[str]:
-        """The files that changed since they were timed."""
-        return changed(root, self.manifest)
-
 
 def sha256(path: Path) -> str:
     """The SHA-256 of a file's bytes; "" where there is none."""

@@ -125,7 +125,8 @@ class Evidence:
     def stale(self, benchmark: Benchmark) -> set[str]:
         """The files that changed since a benchmark ran."""
         if benchmark.path not in self._stale:
-            self._stale[benchmark.path] = {*benchmark.stale(self.root)}
+            changed = records.changed(self.root, benchmark.manifest)
+            self._stale[benchmark.path] = {*changed}
         return self._stale[benchmark.path]
 
     def outdated(
