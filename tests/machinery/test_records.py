@@ -4,15 +4,12 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-import torch
 
 from tests.machinery.repository import FACTS, H200, KEY, L4, Repository
 from verified_docs import layout
-from verified_docs.evidence import plugin, records
+from verified_docs.evidence import records
 from verified_docs.evidence.records import Entry, RecordError
 
 NAME = "softmax/online.py"
@@ -144,20 +141,6 @@ def test_what_is_new_above_a_test_makes_its_entry_stale(repository, entry):
 def test_what_had_no_hash_is_stale(root, entry):
     nothing = replace(entry, manifest=entry.manifest | {"gone.py": ""})
     assert nothing.changed(root, NAME) == ["gone.py"]
-
-
-@pytest.mark.parametrize("value", ["0", "1", "True", "on"])
-def test_what_the_interpreter_ran_is_of_no_gpu(path, root, entry, monkeypatch, value):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: H200)
-    config: Any = SimpleNamespace(rootpath=root, args=[], getoption=lambda *_: None)
-    recorder = plugin.Recorder(config, path, set())
-    recorder.seen[NAME] = plugin.Seen({"test_a"}, errors=entry.errors)
-    monkeypatch.setenv("TRITON_INTERPRET", value)  # by a test, or by the snippet
-    session: Any = SimpleNamespace(items=[], shouldstop=False, shouldfail=False)
-    recorder.pytest_sessionfinish(session, 0)
-    ((_, found),) = records.load(path).snippets[NAME].items()
-    assert found.state == ("passed" if value == "0" else "failed")
 
 
 # Benchmarks.
