@@ -255,8 +255,8 @@ def test_a_logarithmic_y_axis(repository):
         f"{n} {unit}" for unit in ("kB", "MB") for n in (1, 10, 100)
     ]
     # One value has a power on both sides, and many powers are every second one.
-    for last, count in (1.0, 2), (1e12, 7):
-        elsewhere(repository, difference={1: 1.0, 2: last})
+    for values, count in ({1: 1.0}, 2), ({1: 1.0, 2: 1e12}, 7):
+        elsewhere(repository, difference=values)
         scaled = body.replace("bytes", "difference")
         assert len(ticks(plot(repository, scaled))) == count
 
@@ -346,6 +346,7 @@ def test_nothing_measured_is_said(repository):
         (PLOT, "x: cols", "x: fresh", "'fresh' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: new}", "'new' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: twice}", "two of its series have one co"),
+        (PLOT, "{dtype: float32}", "{dtype: many}", "9 series; at most 8: use only"),
         (HEAT, "against:", "# against:", "it needs the option 'against'"),
         (HEAT, "[torch.softmax, e", "[nobody, e", "there is no kernel 'nobody'"),
         (QUANTITIES, "where:", "format: percent\nwhere:", "no option 'format'"),
@@ -354,7 +355,8 @@ def test_nothing_measured_is_said(repository):
     ],
 )
 def test_faults(repository, body, old, new, reason):
-    pairs = ("new", "new"), (TORCH, "twice"), ("elsewhere", "twice")
+    pairs = [("new", "new"), (TORCH, "twice"), ("elsewhere", "twice")]
+    pairs += [(f"k{n}", "many") for n in range(9)]
     more = [
         {"kernel": kernel, "dtype": dtype, "cols": 128, "fraction_of_copy": 1.0}
         for kernel, dtype in pairs
@@ -461,19 +463,6 @@ def test_a_time_line_of_warp_groups(repository):
         assert kinds == ["plot-idle", "t-s", "t-s", "plot-idle"]
         wait, product, point, end = (y for _, y, _ in places(svg))
         assert product < wait < point < end
-
-
-def test_what_a_time_line_cannot_draw(repository):
-    with pytest.raises(PageError, match="has no measurement with seq=65"):
-        spans(repository, TIMELINE.replace("64", "65"))
-
-
-def test_what_has_no_place_in_a_plot(repository):
-    repository.measure(MEASUREMENTS[:1])  # One size makes a plot.
-    assert plot(repository).find(".//path[@class='plot-mark']") is not None
-    repository.measure([MEASUREMENTS[0] | {"kernel": f"k{n}"} for n in range(9)])
-    with pytest.raises(PageError, match="9 series; at most 8: use only"):
-        plot(repository)
 
 
 def test_a_page_chooses_what_the_axis_says_first(repository):
