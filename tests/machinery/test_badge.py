@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from tests.machinery.repository import FACTS, H200, L4
+from tests.machinery.repository import FACTS, H200, L4, STALE
 from verified_docs import layout
 from verified_docs.evidence import records
 from verified_docs.pages import badges
 
-STALE = {"sha256": "0" * 64}
+TESTS = "tests/snippets/softmax/test_online.py"
 FAILED = {"state": "failed", "failed": ["test_a[<1>]"]}
 SKIPPED = {"skipped": {"test_a": "no room", "test_b": "x"}}
 
@@ -37,7 +37,7 @@ STATES = [
     (ONLINE, {"": {}, H200: {}}, ("verified", "GPU-verified on H200")),
     (ONLINE, {H200: STALE}, OUTDATED),
     (ONLINE, {H200: FAILED | STALE}, OUTDATED),
-    (ONLINE, {H200: {"test_sha256": "0" * 64}}, OUTDATED),
+    (ONLINE, {H200: {"manifest": {TESTS: "0" * 64}}}, OUTDATED),
     (ONLINE, {H200: {}, L4: {}}, ("verified", "GPU-verified on H200 and L4")),
     (ONLINE, {H200: {}, L4: STALE}, ("verified", "GPU-verified on H200; stale on L4")),
     (ONLINE, {H200: {}, L4: FAILED}, ("failed", "GPU-verified on H200; failed on L4")),
@@ -93,7 +93,7 @@ def test_the_details(repository, monkeypatch):
         then.setitem(FACTS, "dirty", "yes")
         repository.verify(H200, online={"cases": 30, "skipped": skipped})
     repository.verify(L4, online=STALE)
-    repository.verify("NVIDIA A100", online={"test_sha256": "0" * 64})
+    repository.verify("NVIDIA A100", online={"manifest": {TESTS: "0" * 64}})
     repository.verify("NVIDIA A2", online=FAILED)
     repository.verify("NVIDIA A10", online={"errors": {}, "no_accuracy": "it copies"})
     repository.verify("NVIDIA T4", three_pass={})
@@ -110,13 +110,12 @@ def test_the_details(repository, monkeypatch):
         "<strong>NVIDIA L4</strong> (stale)",
         "<p>Changed since:</p><ul><li>snippets/softmax/online.py</li></ul>",
         "<strong>NVIDIA A100</strong> (stale)",
-        "<p>Changed since:</p><ul><li>tests/snippets/softmax/test_online.py</li></ul>",
+        f"<p>Changed since:</p><ul><li>{TESTS}</li></ul>",
         "<p>Failed:</p><ul><li>test_a[&lt;1&gt;]</li></ul>",
         "<p>No error is measured:</p><ul><li>it copies</li></ul>",
         '<a href="../../records/nvidia-l4/verification.json">',
         '<a href="../../tests.zip">',
-        "<code>git checkout c0ffee &amp;&amp; "
-        "python -m pytest tests/snippets/softmax/test_online.py</code>",
+        f"<code>git checkout c0ffee &amp;&amp; python -m pytest {TESTS}</code>",
         "Not run on NVIDIA T4.",
         f"<code>{status.snippet.sha256}</code>",
     ):
