@@ -35,9 +35,9 @@ SAID = {
         f"{SNIPPET}:1: {UNVERIFIED}",
     ],
     (TWO, '"""Three', '"""3'): [
-        f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale",
+        f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale [REC",
         f"{PAGE}:60: measurements 'record: part rows: kernel columns: n",
-        f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [REC",
+        f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [WAR",
         f"{TWO}:1: stale on Test GPU: {TWO} [RECORD]",
         f"{TWO}:1: {UNVERIFIED}",
     ],

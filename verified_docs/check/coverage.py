@@ -100,7 +100,10 @@ def misnamed(site: Site, facts: Facts, files: Iterable[str]) -> str:
 
 
 def measured(site: Site) -> Iterator[Finding]:
-    """The quoted GPU has records, of files as they are and snippets that exist."""
+    """The quoted GPU has records, and all records are of snippets that exist.
+
+    A list that is out of date is a warning: what a page shows of it is refused there.
+    """
     folders = {*site.evidence.verification, *site.evidence.benchmarks}
     quoted = site.evidence.quoted
     if folders and quoted not in folders:
@@ -111,9 +114,8 @@ def measured(site: Site) -> Iterator[Finding]:
             path = site.relative(benchmark.path)
             if changed := site.evidence.stale(benchmark):
                 reason = f"timed before these changed: {', '.join(sorted(changed))}"
-                lost = site.evidence.lost(benchmark)
-                weight = Weight.RECORD if lost else Weight.WARNING
-                yield Finding(path, 1, f"{reason}; run `make bench`", weight)
+                reason += "; run `make bench`"
+                yield Finding(path, 1, reason, Weight.WARNING)
             files = benchmark.manifest.keys() - changed
             if files and (reason := misnamed(site, benchmark.environment, files)):
                 yield Finding(path, 1, reason, Weight.RECORD)

@@ -153,16 +153,6 @@ class Evidence:
             }
         return found
 
-    def lost(self, benchmark: Benchmark) -> list[str]:
-        """The lists of a record that are out of date and quoted nevertheless."""
-        return [
-            part
-            for part, value in benchmark.data.items()
-            if isinstance(value, list)
-            and self.outdated(benchmark, part, value)
-            and self.benchmark(benchmark.path.stem, part) is benchmark
-        ]
-
     def quote(self, name: str) -> Run | None:
         """The run of a snippet to quote: the latest of one GPU."""
         return max(
