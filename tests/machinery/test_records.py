@@ -36,11 +36,10 @@ def timed(repository: Repository) -> Path:
     return repository.measure([{"seconds": 1.0}])
 
 
-def test_what_is_saved_is_loaded(path, root, entry):
+def test_what_is_saved_is_loaded(path, entry):
     runs = {"a run": FACTS | {"gpu": H200}}
     records.save(records.Verification(path, runs, {NAME: {KEY: entry}}))
     assert records.load(path).snippets == {NAME: {KEY: entry}}
-    assert records.load_all(root) == {"nvidia-h200": records.load(path)}
     before = path.read_bytes()
     records.save(records.load(path))
     assert path.read_bytes() == before
@@ -167,10 +166,10 @@ def test_no_demo_names_an_error_that_is_not_of_rounding(path):
 
 def test_records_are_told_apart(repository, path, timed):
     repository.write({layout.verdicts_file("Test GPU"): "{}"})
-    assert list(records.load_all(repository.root)) == ["nvidia-h200"]
-    found = records.load_benchmarks(repository.root)
-    assert list(found) == ["nvidia-h200"]
-    assert list(found["nvidia-h200"]) == ["softmax"]
+    evidence = repository.evidence()
+    assert evidence.verification == {"nvidia-h200": records.load(path)}
+    timed = {"softmax": records.load_benchmark(timed)}
+    assert evidence.benchmarks == {"nvidia-h200": timed}
 
 
 @pytest.mark.parametrize(
@@ -186,12 +185,12 @@ def test_records_are_told_apart(repository, path, timed):
 def test_a_benchmark_that_proves_nothing_is_refused(repository, timed, changes, reason):
     repository.change(timed, lambda data: data.update(changes))
     with pytest.raises(RecordError, match=reason):
-        records.load_benchmarks(repository.root)
+        records.load_benchmark(timed)
 
 
-def test_a_benchmark_of_no_part_is_refused(timed, root):
-    timed.rename(timed.with_name("other.json"))
+def test_a_benchmark_of_no_part_is_refused(timed):
+    other = timed.rename(timed.with_name("other.json"))
     with pytest.raises(RecordError, match="there is no part called other"):
-        records.load_benchmarks(root)
+        records.load_benchmark(other)
     with pytest.raises(RecordError, match="cannot be read"):
         records.load_benchmark(timed)

@@ -206,11 +206,6 @@ def save(record: Verification) -> None:
     write(record.path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
-def load_all(root: Path) -> dict[str, Verification]:
-    """The verification on every GPU, by the name of its folder. Raises RecordError."""
-    return {path.parent.name: load(path) for path in layout.verification_files(root)}
-
-
 def load_benchmark(path: Path) -> Benchmark:
     """Read the record of a benchmark. Raises RecordError, also where there is none."""
     data = read(path, TIMES)
@@ -228,14 +223,6 @@ def load_benchmark(path: Path) -> Benchmark:
 def replay(path: Path) -> dict[str, Any]:
     """Read the record of a snippet's replays. Raises RecordError."""
     return read(path, {"manifest": Manifest, "runs": list[dict[str, object]]}, 1)
-
-
-def load_benchmarks(root: Path) -> dict[str, dict[str, Benchmark]]:
-    """What was timed: by the folder of the GPU, then by part. Raises RecordError."""
-    found: dict[str, dict[str, Benchmark]] = {}
-    for path in layout.benchmark_files(root):
-        found.setdefault(path.parent.name, {})[path.stem] = load_benchmark(path)
-    return found
 
 
 # What is refused.

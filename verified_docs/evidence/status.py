@@ -77,8 +77,9 @@ class Evidence:
 
     @functools.cached_property
     def verification(self) -> dict[str, Verification]:
-        """What was verified on each GPU."""
-        return records.load_all(self.root)
+        """What was verified on each GPU, by the folder of its records."""
+        files = layout.verification_files(self.root)
+        return {path.parent.name: records.load(path) for path in files}
 
     @functools.cached_property
     def memchecks(self) -> dict[str, Verification]:
@@ -88,8 +89,12 @@ class Evidence:
 
     @functools.cached_property
     def benchmarks(self) -> dict[str, dict[str, Benchmark]]:
-        """What was timed on each GPU."""
-        return records.load_benchmarks(self.root)
+        """What was timed on each GPU, by part."""
+        found: dict[str, dict[str, Benchmark]] = {}
+        for path in layout.benchmark_files(self.root):
+            timed = found.setdefault(path.parent.name, {})
+            timed[path.stem] = records.load_benchmark(path)
+        return found
 
     @functools.cached_property
     def caught(self) -> int:
