@@ -432,22 +432,27 @@ GROUPS = {  # what each group did, of which tile, and from when to when, in cycl
     "consumer": [("waits", 7, 0, 10), ("products", 7, 10, 1600)],
     "producer": [("products", 8, 2000, 2001), ("waits", 9, 2001, 2010)],
 }
-
-
-def measure_groups(repository: Repository, *names: str) -> None:
-    keys = "what", "tile", "begin_cycles", "end_cycles"
-    spans = [
-        [dict(zip(keys, span, strict=True)) for span in GROUPS[name]] for name in names
-    ]
-    groups = [{"name": n, "spans": s} for n, s in zip(names, spans, strict=True)]
-    item = {"kernel": "a + clock", "of": ONLINE, "seq": 64, "groups": groups}
-    item |= {"cycles": 2010, "cycles_per_tile": 502.5}
-    plain = {"kernel": ONLINE, "seq": 128}
-    repository.measure(MEASUREMENTS, timeline=[item, plain])
+CLOCKED = {
+    "kernel": "a + clock",
+    "of": ONLINE,
+    "seq": 64,
+    "cycles": 2010,
+    "cycles_per_tile": 502.5,
+    "groups": [
+        {
+            "name": name,
+            "spans": [
+                {"what": what, "tile": tile, "begin_cycles": begin, "end_cycles": end}
+                for what, tile, begin, end in spans
+            ],
+        }
+        for name, spans in GROUPS.items()
+    ],
+}
 
 
 def test_a_time_line_of_warp_groups(repository):
-    measure_groups(repository, "consumer", "producer")
+    repository.measure([], timeline=[CLOCKED, {"kernel": ONLINE, "seq": 128}])
     figure = spans(repository)
     assert figure.find("svg").get("aria-label") == (
         "One & two. a + clock: 2,010 cycles, 502 a tile. "
