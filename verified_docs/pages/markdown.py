@@ -37,7 +37,7 @@ DIRECTIVE = re.compile(
 )
 Options = dict[str, str]
 # attr_list wants the name of a step's line of code below the step, not at its end.
-STEP = re.compile(r'^(\s*)(.*\S)\s*(\{:\s*data-line="[^"]*"\s*\})\s*$')
+STEP = re.compile(r'^( *)(.*\S) *(\{: *data-line="[^"]*" *\}) *$', re.MULTILINE)
 
 
 class VerifiedDocs(Extension):
@@ -145,11 +145,8 @@ class Directives(OfSite, Preprocessor):
     def run(self, lines: list[str]) -> list[str]:
         """The lines with what a postprocessor replaces. Raises PageError."""
         self.site.base = base(self.md)
-        ended = (
-            STEP.sub(r"\1\2\n\1\3", line) if "data-line" in line else line
-            for line in lines
-        )
-        return DIRECTIVE.sub(self.replaced, "\n".join(ended)).split("\n")
+        ended = STEP.sub(r"\1\2\n\1\3", "\n".join(lines))
+        return DIRECTIVE.sub(self.replaced, ended).split("\n")
 
     def replaced(self, match: re.Match[str]) -> str:
         """What stands for a directive; a code span stays as it is."""
