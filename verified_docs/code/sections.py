@@ -12,7 +12,6 @@ call modules at most, and no name is bound twice: what runs is what is shown.
 """
 
 import ast
-import functools
 import io
 import re
 import textwrap
@@ -67,7 +66,6 @@ class Refused(Exception):
     """A line that cannot be published, and the reason."""
 
 
-@functools.lru_cache(maxsize=256)  # A page shows several sections of one file.
 def parse(text: str, path: Path) -> tuple[Section, dict[str, Section]]:
     """The whole file and its sections. Raises SnippetError with the path."""
     try:
