@@ -196,17 +196,3 @@ def test_what_has_not_run_is_not_yet_measured(repository):
 def test_faults(repository, query, reason):
     with pytest.raises((PageError, SnippetError), match=re.escape(reason)):
         measured(repository, query)
-
-
-def test_a_stated_figure_links_its_source():
-    entries = {"A datasheet": "a-datasheet", "Dao 2023": "dao-2023"}
-    link = figures.stated("‖x‖ | y | Dao 2023, section <3>", entries, "../")
-    assert link == (
-        '<a class="stated" href="../reference/bibliography/#dao-2023" '
-        'title="Dao 2023, section &lt;3&gt;">‖x‖ | y</a>'
-    )
-    for text in ("4.8 TB/s", "4.8 TB/s |", "| Dao 2023"):
-        with pytest.raises(PageError, match=r"figure \| source"):
-            figures.stated(text, entries, "")
-    with pytest.raises(PageError, match="names no entry of"):
-        figures.stated("4.8 TB/s | somebody", entries, "")

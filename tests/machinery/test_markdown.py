@@ -139,10 +139,11 @@ def test_a_table_of_all_snippets(repository):
 
 def test_pipes_of_directives_end_no_cell(repository):
     repository.write({"docs/reference/bibliography.md": "### a sheet\n"})
-    row = "| {stated: 4.8 TB/s | a sheet} | `{stated: x | y}` |"
+    row = "| {stated: ‖x‖ | y | a sheet, <3>} | `{stated: x | y}` |"
     page = repository.page(f"| a | b |\n|---|---|\n{row}")
     assert page.count("<td>") == 2
-    assert re.search('class="stated"[^>]*title="a sheet"[^>]*>4.8 TB/s<', page)
+    href = 'href="/reference/bibliography/#a-sheet"'
+    assert f'<a class="stated" {href} title="a sheet, &lt;3&gt;">‖x‖ | y</a>' in page
     assert "<code>{stated: x | y}</code>" in page
 
 
@@ -202,6 +203,9 @@ def test_no_header_of_a_table_is_empty(repository):
             "'a' names no entry of reference/bibliography.md",
         ),
         ("{stated: 4.8 TB/s}", "it is written {stated: figure | source}"),
+        ("{stated: 4.8 TB/s |}", "it is written {stated: figure | source}"),
+        ("{stated: | a sheet}", "it is written {stated: figure | source}"),
+        ("{stated: 4.8 TB/s | a sheet}", "'a sheet' names no entry of"),
         ("{measured: softmax}", "names a record, or a file, and what to"),
         ("# A title with $x$", "TeX in the heading"),
     ],

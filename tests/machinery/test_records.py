@@ -36,17 +36,6 @@ def timed(repository: Repository) -> Path:
     return repository.measure([{"seconds": 1.0}])
 
 
-def test_what_is_saved_is_loaded(path, entry):
-    runs = {"a run": FACTS | {"gpu": H200}}
-    records.save(records.Verification(path, runs, {NAME: {KEY: entry}}))
-    assert records.load(path).snippets == {NAME: {KEY: entry}}
-    before = path.read_bytes()
-    records.save(records.load(path))
-    assert path.read_bytes() == before
-    assert before.endswith(b"}\n")
-    assert [p.name for p in path.parent.iterdir()] == ["verification.json"]
-
-
 # Changes of an entry, and why it is refused.
 ENTRIES = [
     (lambda e: e.pop("run"), f"/snippets/{NAME}/{KEY}/run is missing"),
