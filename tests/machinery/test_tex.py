@@ -30,7 +30,7 @@ def test_bad_tex_is_named_with_its_reason(repository, formula, reason):
 
 def test_temml_that_is_not_installed_is_said(tmp_path):
     with pytest.raises(PageError, match="is missing: install the npm packages"):
-        Tex(tmp_path).render("x")
+        Tex(tmp_path).render([("x", False)])
 
 
 def formulas(page: str) -> list[str]:
