@@ -49,7 +49,6 @@ SAID = {
 # An edit of sources that make no site, and what is said of them.
 BROKEN = [
     ([SNIPPET, "l_i):", "l_i:"], "one.py:7: syntax error: '(' was never closed"),
-    ([SNIPPET, ":kernel]", ":core]", -1], "no section 'kernel'; the sections are: co"),
     ([RECORD, '"cases": 12', '"cases": 0'], f"{RECORD}: /snippets/part/one.py/"),
     ([RECORD, '"part/one.py"', "part"], "not JSON, perhaps cut short"),
     ([PAGE, "It doubles", "It doubles \N{CENT SIGN}"], "utf-8"),

@@ -31,15 +31,12 @@ def recorded(repository: Repository) -> None:
     repository.verify(H200, online={})
 
 
+# Those that no quote below has.
 @pytest.mark.parametrize(
     ("value", "form", "shown"),
     [
-        (0.973, "percent", "97 %"),
         (0.044, "percent", "4.4 %"),
-        (1.2345e-7, "sci", f"1.2 {TIMES} 10⁻⁷"),
         (0.0, "sci", "0"),
-        (4.25e12, "TB/s", "4.25 TB/s"),
-        (4.25e12, "GB/s", "4,250 GB/s"),
         (6.9e14, "TFLOP/s", "690 TFLOP/s"),
         (512, "bytes", "512 bytes"),
         (133120, "bytes", "133 kB"),
@@ -49,7 +46,6 @@ def recorded(repository: Repository) -> None:
         (1048576, "count", "1,048,576"),
         (1.707, "x", f"1.71{TIMES}"),
         (0.012345, "", "0.0123"),
-        (7, "", "7"),
         ("3.6.0", "", "3.6.0"),
     ],
 )
