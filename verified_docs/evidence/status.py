@@ -159,7 +159,7 @@ class Evidence:
         return found
 
     def quote(self, name: str) -> Run | None:
-        """The run of a snippet to quote: the latest of one GPU."""
+        """The run of a snippet to quote: the latest of one GPU. Raises SnippetError."""
         return max(
             self.status(name).runs,
             key=lambda run: (run.fresh, run.folder == self.quoted, run.entry.run),

@@ -223,7 +223,6 @@ def _verified(
     evidence: Evidence, kind: str, file: str, what: str
 ) -> tuple[Any, str, bool]:
     """What the tests of a file showed, on which GPU, and whether it is stale."""
-    evidence.status(file)  # Raises SnippetError where there is no such file.
     run = evidence.quote(file)
     if run is None:
         raise NotYet

@@ -100,10 +100,8 @@ class TexTreeprocessor(Treeprocessor):
         found = list(filter(_is_math, root.iter()))
         formulas = [(_source(each), each.tag == "div") for each in found]
         shown = self.tex.render(formulas)
-        for element, (formula, display), html in zip(
-            found, formulas, shown, strict=True
-        ):
-            self._replace(element, display, marked(html, self.mark, "tex", formula))
+        for element, (tex, display), html in zip(found, formulas, shown, strict=True):
+            self._replace(element, display, marked(html, self.mark, "tex", tex))
 
     def _replace(self, element: Element, display: bool, html: str) -> None:
         tail = element.tail or ""
