@@ -29,6 +29,9 @@ ZIP := docs/snippets.zip
 WORKERS ?= auto
 # Without tests/conftest.py, so without torch.
 IN_BROWSER = pytest -n $(WORKERS) --confcutdir tests/site tests/site
+# The pages that show a snippet, a difference from it or what it prints, for pytest -k.
+SHOWING = grep -rlE 'data-(snippet|from|to|output)="$(NAME)\.py[":]' --include=index.html site
+EITHER = sed 's|^site/||; s|/index.html$$||' | paste -sd '|' | sed 's/|/ or /g'
 ADDRESS ?= 127.0.0.1:8000
 # Fails where something listens already, which MkDocs would tell in a traceback.
 TAKEN = import socket; host, port = '$(ADDRESS)'.split(':'); \
@@ -76,7 +79,7 @@ one: lint  ## all that concerns one snippet: make one NAME=softmax/online
 	pytest -q -n $(WORKERS) tests/compile tests/mutants tests/replays \
 		tests/machinery/test_benchmark.py -k "$(NAME).py or test_benchmark and $(NAME)"
 	$(MAKE) site check
-	$(IN_BROWSER) -q -k "$$(python -m verified_docs pages $(NAME).py)"
+	$(IN_BROWSER) -q -k "$$($(SHOWING) | $(EITHER))"
 
 new: $(INSTALLED)  ## lay out a rung: make new NAME=softmax/log_softmax FROM=one_row
 	@python -m verified_docs new "$(NAME)" "$(FROM)"

@@ -1,4 +1,4 @@
-"""`python -m verified_docs check`, `pages`, `gpu`, `new`: see their help."""
+"""`python -m verified_docs check`, `gpu`, `new`: see their help."""
 
 import argparse
 import sys
@@ -22,11 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if known.command == "gpu":
             chosen = known.all, known.records, known.parts, known.memcheck
             return gpu.main(root.resolve(), *chosen)
-        if known.command == "pages":
-            pages = layout.pages(root, known.snippet)
-            print(" or ".join(page.rpartition(".")[0] for page in pages) or "none")
-        else:
-            print(*new.lay_out(root, known.rung, known.origin), sep="\n")
+        print(*new.lay_out(root, known.rung, known.origin), sep="\n")
     except (RecordError, new.NewError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -41,8 +37,6 @@ def parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="compare the built site with its sources")
     what = "gpu: refuse what has no fresh record of a GPU, as publishing does"
     check.add_argument("--require", choices=["gpu"], help=what)
-    pages = commands.add_parser("pages", help="the pages of a snippet, for pytest -k")
-    pages.add_argument("snippet", help="such as softmax/online.py")
     rung = commands.add_parser("new", help="lay out a rung that begins as a copy")
     rung.add_argument("rung", help="such as softmax/log_softmax")
     rung.add_argument("origin", help="such as one_row, or attention/flash2")

@@ -44,17 +44,6 @@ def parts(root: Path) -> list[str]:
     return sorted({part(name) for name in names(root)})
 
 
-def pages(root: Path, snippet: str) -> list[str]:
-    """The pages that show a snippet, its differences or its output."""
-    docs, quoted = root / "docs", rf'\\?"{re.escape(snippet)}[":\\]'
-    found = []
-    for page in sorted([*docs.rglob("*.md"), *docs.rglob("*.ipynb")]):
-        cell = '|"snippet": ' if page.suffix == ".ipynb" else ""
-        if re.search(f"(--8<-- |from=|to={cell}){quoted}", page.read_text("utf-8")):
-            found.append(page.relative_to(docs).as_posix())
-    return found
-
-
 def part(snippet: str) -> str:
     """`softmax/online.py` -> `softmax`."""
     return PurePosixPath(snippet).parts[0]
@@ -143,14 +132,9 @@ def slug(gpu: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", gpu.lower()).strip("-") or "interpreter"
 
 
-def verification_file(gpu: str = "", records: str = RECORDS) -> str:
+def verification_file(gpu: str = "") -> str:
     """`NVIDIA H200` -> `records/nvidia-h200/verification.json`; "": the interpreter."""
-    return f"{records}/{slug(gpu)}/{VERIFICATION}"
-
-
-def memcheck_file(gpu: str, records: str = RECORDS) -> str:
-    """`NVIDIA H200` -> `records/nvidia-h200/memcheck.json`."""
-    return f"{records}/{slug(gpu)}/{MEMCHECK}"
+    return f"{RECORDS}/{slug(gpu)}/{VERIFICATION}"
 
 
 def verdicts_file(gpu: str = "") -> str:

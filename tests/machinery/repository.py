@@ -29,6 +29,8 @@ FACTS = {
     "commit": "c0ffee",
 }
 
+# An entry with these changes is of another file than the one that is there.
+STALE = {"manifest": {"snippets/softmax/online.py": "0" * 64}}
 # QUOTED is the folder of the GPU that pages quote.
 CONFIG = rf"""site_name: A small site
 site_url: !ENV [SITE_URL, "http://127.0.0.1:8000/"]
@@ -96,10 +98,7 @@ THREE_PASS = ONLINE.replace("-m_i", "m_i").replace("Online", "Three passes")
 
 
 class Repository:
-    """Snippets of one part below `root`, with tests, and records of them.
-
-    `changes` are of an entry; `sha256` and `test_sha256` are those in its manifest.
-    """
+    """Snippets of one part below `root`, with tests, and records of them."""
 
     def __init__(self, root: Path, part: str = "softmax") -> None:
         self.root = root
@@ -153,11 +152,9 @@ class Repository:
         self.write({layout.snippet_file(name): content, layout.test_file(name): tests})
 
     def entry(self, name: str, **changes: Any) -> Entry:
-        """A fresh entry, but for the changes."""
-        own = layout.snippet_file(name), layout.test_file(name)
-        told = zip(own, ("sha256", "test_sha256"), strict=True)
-        other = {file: changes.pop(key) for file, key in told if key in changes}
-        loaded = records.hashes(self.root, [*own, *manifest.imported(self.root, name)])
+        """A fresh entry, but for the changes; in the manifest, of the files named."""
+        loaded = records.hashes(self.root, manifest.imported(self.root, name))
+        loaded |= changes.pop("manifest", {})
         fresh = Entry(
             run="a run",
             state="passed",
@@ -167,7 +164,7 @@ class Repository:
             errors={"float32": Error(1.23e-7, 4.56e-7, "test_a[<1>]")},
             no_accuracy="",
             output="cuda: <1e-7>\n",
-            manifest=loaded | other,
+            manifest=loaded,
         )
         return replace(fresh, **changes)
 

@@ -4,56 +4,14 @@ import json
 
 import pytest
 
-from tests.machinery.repository import FACTS, H200, L4, Repository
+from tests.machinery.repository import FACTS, H200, L4, STALE
 from verified_docs import layout
 from verified_docs.evidence import records
 from verified_docs.pages import badges
 
-STALE = {"sha256": "0" * 64}
+TESTS = "tests/snippets/softmax/test_online.py"
 FAILED = {"state": "failed", "failed": ["test_a[<1>]"]}
 SKIPPED = {"skipped": {"test_a": "no room", "test_b": "x"}}
-
-
-def badge(repository: Repository, name: str = "softmax/online.py") -> tuple[str, str]:
-    """The kind and the words of a snippet's badge."""
-    status = repository.status(name)
-    return badges.kind(status), badges.label(status)
-
-
-# What was recorded of online.py on the interpreter and on two GPUs, and its badge.
-STATES = [
-    ({}, ("unverified", "Unverified: no test has run")),
-    ({"": {}}, ("interpreter", "Interpreter only: no GPU run")),
-    ({"": STALE}, ("unverified", "Unverified: no test has run")),
-    ({"": {}, H200: {}}, ("verified", "GPU-verified on H200")),
-    ({H200: STALE}, ("stale", "Stale: changed since its GPU run")),
-    ({H200: FAILED | STALE}, ("stale", "Stale: changed since its GPU run")),
-    ({H200: {"test_sha256": "0" * 64}}, ("stale", "Stale: changed since its GPU run")),
-    ({H200: {}, L4: {}}, ("verified", "GPU-verified on H200 and L4")),
-    ({H200: {}, L4: STALE}, ("verified", "GPU-verified on H200; stale on L4")),
-    ({H200: {}, L4: FAILED}, ("failed", "GPU-verified on H200; failed on L4")),
-    ({H200: SKIPPED}, ("skipped", "Not verified: skipped too much on H200")),
-]
-
-
-@pytest.mark.parametrize(("recorded", "shown"), STATES)
-def test_the_state_in_words(repository, recorded, shown):
-    for gpu, changes in recorded.items():
-        repository.verify(gpu, online=changes)
-    assert badge(repository) == shown
-
-
-def test_wrong_on_purpose(repository):
-    name = "softmax/wrong_tail.py"
-    repository.snippet(name, '"""Wrong on purpose."""\n')
-    shown = [badge(repository, name)]
-    for gpu, changes in (("", {}), (H200, {}), (H200, STALE)):
-        repository.verify(gpu, wrong_tail=changes)
-        shown.append(badge(repository, name))
-    assert {kind for kind, _ in shown} == {"wrong"}
-    assert len({text for _, text in shown}) == 4
-    assert all(text.startswith("Wrong on purpose: ") for _, text in shown)
-    assert "H200" in shown[2][1]
 
 
 GLUON = """\
@@ -63,19 +21,50 @@ def kernel():
     pass
 # --8<-- [end:a]
 """
+FILES = {
+    "wrong_tail": '"""Wrong on purpose."""\n',
+    "gluon_copy": f'"""Copies."""\n\n{GLUON}',
+    "calls_gluon": '"""Copies."""\n\nfrom snippets.hopper.gluon_x import y\n',
+}
+ONLINE, WRONG, COPY, CALLS = "online", *FILES
+UNVERIFIED = "unverified", "Unverified: no test has run"
+OUTDATED = "stale", "Stale: changed since its GPU run"
+# What was recorded of a file on the interpreter and on two GPUs, and its badge.
+STATES = [
+    (ONLINE, {}, UNVERIFIED),
+    (ONLINE, {"": {}}, ("interpreter", "Interpreter only: no GPU run")),
+    (ONLINE, {"": STALE}, UNVERIFIED),
+    (ONLINE, {"": {}, H200: {}}, ("verified", "GPU-verified on H200")),
+    (ONLINE, {H200: STALE}, OUTDATED),
+    (ONLINE, {H200: FAILED | STALE}, OUTDATED),
+    (ONLINE, {H200: {"manifest": {TESTS: "0" * 64}}}, OUTDATED),
+    (ONLINE, {H200: {}, L4: {}}, ("verified", "GPU-verified on H200 and L4")),
+    (ONLINE, {H200: {}, L4: STALE}, ("verified", "GPU-verified on H200; stale on L4")),
+    (ONLINE, {H200: {}, L4: FAILED}, ("failed", "GPU-verified on H200; failed on L4")),
+    (ONLINE, {H200: SKIPPED}, ("skipped", "Not verified: skipped too much on H200")),
+    (WRONG, {}, ("wrong", f"Wrong on purpose: {UNVERIFIED[1]}")),
+    (WRONG, {"": {}}, ("wrong", "Wrong on purpose: Interpreter only: no GPU run")),
+    (WRONG, {H200: {}}, ("wrong", "Wrong on purpose: its failure is tested on H200")),
+    (WRONG, {H200: STALE}, ("wrong", f"Wrong on purpose: {OUTDATED[1]}")),
+    (COPY, {"": {}}, UNVERIFIED),
+    (COPY, {H200: {}}, ("verified", "GPU-verified on H200")),
+    (CALLS, {"": {}}, UNVERIFIED),
+    (CALLS, {H200: {}}, ("verified", "GPU-verified on H200")),
+]
 
 
-@pytest.mark.parametrize("text", [GLUON, "from snippets.hopper.gluon_x import y\n"])
-def test_a_file_that_only_a_gpu_runs(repository, text):
-    name, said = "softmax/gluon_copy.py", "Only a GPU runs it"
-    repository.snippet(name, f'"""Copies."""\n\n{text}')
-    assert said not in badges.render(repository.status("softmax/online.py"))
-    repository.verify("", gluon_copy={})
-    assert badge(repository, name) == ("unverified", "Unverified: no test has run")
-    assert badges.INTERPRETER not in badges.render(repository.status(name))
-    repository.verify(H200, gluon_copy={})
-    assert badge(repository, name)[1] == "GPU-verified on H200"
-    assert said in badges.render(repository.status(name))
+@pytest.mark.parametrize(("name", "recorded", "badge"), STATES)
+def test_the_state_in_words(repository, name, recorded, badge):
+    for file, text in FILES.items():
+        repository.snippet(f"softmax/{file}.py", text)
+    for gpu, changes in recorded.items():
+        repository.verify(gpu, **{name: changes})
+    status = repository.status(f"softmax/{name}.py")
+    assert (badges.kind(status), badges.label(status)) == badge
+    only = name in (COPY, CALLS)
+    shown = badges.render(status)
+    assert ("Only a GPU runs it" in shown) == only
+    assert ("s interpreter, on the CPU" in shown) == ("" in recorded and not only)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +75,7 @@ def test_a_file_that_only_a_gpu_runs(repository, text):
     ],
 )
 def test_a_file_has_its_facts_once_on_a_page(repository, name, recorded, words):
-    repository.snippet("softmax/wrong_tail.py", '"""Wrong on purpose."""\n')
+    repository.snippet("softmax/wrong_tail.py", FILES[WRONG])
     for gpu, changes in recorded.items():
         repository.verify(gpu, **{name: changes})
     include = f'```python\n--8<-- "softmax/{name}.py"\n```'
@@ -104,7 +93,7 @@ def test_the_details(repository, monkeypatch):
         then.setitem(FACTS, "dirty", "yes")
         repository.verify(H200, online={"cases": 30, "skipped": skipped})
     repository.verify(L4, online=STALE)
-    repository.verify("NVIDIA A100", online={"test_sha256": "0" * 64})
+    repository.verify("NVIDIA A100", online={"manifest": {TESTS: "0" * 64}})
     repository.verify("NVIDIA A2", online=FAILED)
     repository.verify("NVIDIA A10", online={"errors": {}, "no_accuracy": "it copies"})
     repository.verify("NVIDIA T4", three_pass={})
@@ -121,13 +110,12 @@ def test_the_details(repository, monkeypatch):
         "<strong>NVIDIA L4</strong> (stale)",
         "<p>Changed since:</p><ul><li>snippets/softmax/online.py</li></ul>",
         "<strong>NVIDIA A100</strong> (stale)",
-        "<p>Changed since:</p><ul><li>tests/snippets/softmax/test_online.py</li></ul>",
+        f"<p>Changed since:</p><ul><li>{TESTS}</li></ul>",
         "<p>Failed:</p><ul><li>test_a[&lt;1&gt;]</li></ul>",
         "<p>No error is measured:</p><ul><li>it copies</li></ul>",
         '<a href="../../records/nvidia-l4/verification.json">',
         '<a href="../../tests.zip">',
-        "<code>git checkout c0ffee &amp;&amp; "
-        "python -m pytest tests/snippets/softmax/test_online.py</code>",
+        f"<code>git checkout c0ffee &amp;&amp; python -m pytest {TESTS}</code>",
         "Not run on NVIDIA T4.",
         f"<code>{status.snippet.sha256}</code>",
     ):
@@ -135,20 +123,24 @@ def test_the_details(repository, monkeypatch):
     assert "<p>Made" not in shown
 
 
-def test_no_commit_has_what_was_not_committed(repository):
+@pytest.mark.parametrize(
+    ("dirty", "published", "commit", "made"),
+    [
+        ("no", "", "c0ffee", ""),
+        ("yes", "", "", ""),
+        ("no", "c0ffee", "c0ffee", "<p>Made by the run that"),
+        ("no", "bad", "bad", "<p>Made earlier: the run"),
+    ],
+)
+def test_who_has_the_files_of_a_run(repository, dirty, published, commit, made):
     repository.verify(H200, online={})
-    for dirty, checkout in (("no", True), ("yes", False)):
-        status = repository.status()
-        status.fresh[0].facts["dirty"] = dirty
-        assert ("git checkout c0ffee" in badges.render(status)) is checkout
-
-
-def test_whether_publishing_ran_it_again(repository):
-    repository.verify(H200, online={})
-    for published, said in (("c0ffee", "by the run that"), ("bad", "earlier: the run")):
-        shown = badges.render(repository.status(), published=published)
-        assert f"<p>Made {said}" in shown
-        assert f"<code>git checkout {published} &amp;&amp; python -m pytest" in shown
+    status = repository.status()
+    status.fresh[0].facts["dirty"] = dirty
+    shown = badges.render(status, published=published)
+    checkout = f"git checkout {commit} &amp;&amp; " if commit else ""
+    assert f"<code>{checkout}python -m pytest" in shown
+    assert made in shown
+    assert ("<p>Made" in shown) == bool(made)
 
 
 def test_the_proof(repository):

@@ -35,9 +35,9 @@ SAID = {
         f"{SNIPPET}:1: {UNVERIFIED}",
     ],
     (TWO, '"""Three', '"""3'): [
-        f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale",
+        f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale [REC",
         f"{PAGE}:60: measurements 'record: part rows: kernel columns: n",
-        f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [REC",
+        f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [WAR",
         f"{TWO}:1: stale on Test GPU: {TWO} [RECORD]",
         f"{TWO}:1: {UNVERIFIED}",
     ],
@@ -49,7 +49,6 @@ SAID = {
 # An edit of sources that make no site, and what is said of them.
 BROKEN = [
     ([SNIPPET, "l_i):", "l_i:"], "one.py:7: syntax error: '(' was never closed"),
-    ([SNIPPET, ":kernel]", ":core]", -1], "no section 'kernel'; the sections are: co"),
     ([RECORD, '"cases": 12', '"cases": 0'], f"{RECORD}: /snippets/part/one.py/"),
     ([RECORD, '"part/one.py"', "part"], "not JSON, perhaps cut short"),
     ([PAGE, "It doubles", "It doubles \N{CENT SIGN}"], "utf-8"),

@@ -3,9 +3,12 @@
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from tests.snippets.attention import tile_maps as attention
+from tests.snippets.backward import tile_maps as backward
 from verified_docs.pages.diagrams import render
 from verified_docs.pages.errors import PageError
 
@@ -77,3 +80,14 @@ def test_every_class_of_a_diagram_is_in_a_stylesheet():
         for element in ET.parse(path).iter():
             unknown = set(element.get("class", "").split()) - known
             assert not unknown, f"{path.name}: {unknown}"
+
+
+@pytest.mark.parametrize(
+    ("maps", "name"),
+    [(maps, name) for maps in (attention, backward) for name in maps.DIAGRAMS],
+)
+def test_a_tile_map_is_what_the_kernel_does(maps: ModuleType, name: str) -> None:
+    drawn = maps.draw(*maps.DIAGRAMS[name])
+    assert (maps.FOLDER / name).read_text(encoding="utf-8") == drawn, (
+        f"run TRITON_INTERPRET=1 python -m {maps.__name__}"
+    )

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from tests.machinery.repository import H200, ONLINE, Repository
-from verified_docs import layout
 from verified_docs.code.sections import SnippetError
 from verified_docs.evidence import records
 from verified_docs.pages import figures
@@ -23,24 +22,21 @@ MEASUREMENTS: list[dict[str, Any]] = [
     {"kernel": "a b", "bytes_per_second": 3e12},
     {"kernel": "softmax/three_pass.py", "cols": 4096, "launches": LAUNCHES},
 ]
+MASKS = [{"causal": False, "f": 0.25}, {"causal": True, "f": 0.75}]
 
 
 @pytest.fixture(autouse=True)
 def recorded(repository: Repository) -> None:
-    masked = [{"causal": False, "f": 0.25}, {"causal": True, "f": 0.75}]
-    repository.measure(MEASUREMENTS, masked=masked)
+    repository.measure(MEASUREMENTS, masked=MASKS)
     repository.verify(H200, online={})
 
 
+# Those that no quote below has.
 @pytest.mark.parametrize(
     ("value", "form", "shown"),
     [
-        (0.973, "percent", "97 %"),
         (0.044, "percent", "4.4 %"),
-        (1.2345e-7, "sci", f"1.2 {TIMES} 10⁻⁷"),
         (0.0, "sci", "0"),
-        (4.25e12, "TB/s", "4.25 TB/s"),
-        (4.25e12, "GB/s", "4,250 GB/s"),
         (6.9e14, "TFLOP/s", "690 TFLOP/s"),
         (512, "bytes", "512 bytes"),
         (133120, "bytes", "133 kB"),
@@ -50,7 +46,6 @@ def recorded(repository: Repository) -> None:
         (1048576, "count", "1,048,576"),
         (1.707, "x", f"1.71{TIMES}"),
         (0.012345, "", "0.0123"),
-        (7, "", "7"),
         ("3.6.0", "", "3.6.0"),
     ],
 )
@@ -84,79 +79,68 @@ def test_a_quote(repository, query):
 
 
 ONE = "softmax f kernel=softmax/online.py dtype=float32"
+OTHER = "softmax f kernel=torch.softmax cols=4096"
 COPY = "softmax /ceilings/copy | TB/s"
 MASKED = "softmax f part=masked causal=true"
+ERROR = "error softmax/online.py float32"
+FILE, PARTS = "snippets/softmax/online.py", "benchmarks/parts"
+WAY = f"{PARTS}/softmax/masked.py"
+# Files, and whose figures are stale when they change.
+STALE = {
+    "README.md": set(),
+    FILE: {ONE, ERROR},
+    "snippets/softmax/helper.py": {ONE, ERROR},
+    "benchmarks/timing.py": {ONE, OTHER, COPY, MASKED},
+    f"{PARTS}/softmax/__init__.py": {ONE, OTHER, COPY, MASKED},
+    f"{PARTS}/softmax/measurements.py": {ONE, OTHER},
+    WAY: {MASKED},
+    f"{PARTS}/other/flops.py": {MASKED},
+}
 
 
-def test_a_figure_of_a_changed_file_is_stale(repository):
-    repository.snippet("softmax/online.py", ONLINE + "\n")
-    for query in (ONE, "error softmax/online.py float32"):
-        shown = measured(repository, query)
-        assert 'class="measured stale"' in shown
-        assert "(stale)</data>" in shown
-    other = measured(repository, "softmax f kernel=torch.softmax cols=4096")
-    assert "stale" not in other
-    # What an outdated record lacks may come, unless no file can ever bring it.
+def stale(repository: Repository) -> set[str]:
+    queries = ONE, OTHER, COPY, MASKED, ERROR
+    shown = {query: measured(repository, query) for query in queries}
+    marked = {query for query in queries if "(stale)</data>" in shown[query]}
+    assert marked == {q for q in queries if 'class="measured stale"' in shown[q]}
+    return marked
+
+
+def test_what_a_changed_file_makes_stale(repository):
+    repository.write(dict.fromkeys(STALE, "FLOPS = 4\n"))
+    imports = ONLINE.replace("import math", "from snippets.softmax import helper")
+    repository.write({WAY: "from benchmarks.parts.other import flops\n", FILE: imports})
+    repository.verify(H200, online={})
+    path = repository.measure(MEASUREMENTS, masked=MASKS)
+    timed = [file for file in STALE if file.startswith("benchmarks/")][:-1]
+    hashes = records.hashes(repository.root, timed)
+    repository.change(path, lambda data: data["manifest"].update(hashes))
+    for file, queries in STALE.items():
+        before = repository.read(file)
+        repository.write({file: f"{before}MORE = 5\n"})
+        assert stale(repository) == queries, file
+        repository.write({file: before})
+    # So is what has no hash.
+    repository.change(path, lambda data: data["manifest"].pop(FILE))
+    assert stale(repository) == {ONE}
+
+
+def test_what_an_outdated_record_lacks_may_come(repository):
+    repository.edit(FILE, "Online", "On line")
     assert measured(repository, "softmax newer") == figures.unmeasured()
+    # Unless no file can ever bring it.
     for lost in ("part=maksed", "kernel=softmax/onlin.py"):
         with pytest.raises(PageError, match=r"no list of|there is no kernel"):
             measured(repository, f"softmax f {lost}")
 
 
-def test_a_figure_is_stale_if_what_the_file_imports_changed(repository):
-    helper = "snippets/softmax/helper.py"
-    repository.write({helper: "HALF = 0.5\n"})
-    imports = f"from snippets.softmax.helper import HALF  # noqa: F401\n{ONLINE}"
-    repository.snippet("softmax/online.py", imports)
-    repository.measure(MEASUREMENTS, masked=[])
-    assert "stale" not in measured(repository, ONE)
-    repository.edit(helper, "0.5", "2 / 4")
-    assert "0.973 (stale)" in measured(repository, ONE)
-
-
-def test_a_figure_is_stale_if_its_record_has_no_hash_of_the_file(repository):
-    path = repository.root / layout.benchmark_file(H200, "softmax")
-    assert "stale" not in measured(repository, ONE)
-    timed = "snippets/softmax/online.py"
-    repository.change(path, lambda data: data["manifest"].pop(timed))
-    assert "0.973 (stale)" in measured(repository, ONE)
-
-
-PARTS = "benchmarks/parts/softmax"
-
-
-WAYS = {  # and whose figures it makes
-    "benchmarks/timing.py": {ONE, COPY, MASKED},
-    f"{PARTS}/__init__.py": {ONE, COPY, MASKED},
-    f"{PARTS}/measurements.py": {ONE},
-    f"{PARTS}/masked.py": {MASKED},
-    "benchmarks/parts/other/flops.py": {MASKED},
-}
-
-
-def test_a_figure_is_stale_if_the_way_it_is_measured_changed(repository):
-    path = repository.root / layout.benchmark_file(H200, "softmax")
-    own, other = list(WAYS)[:-1], list(WAYS)[-1]
-    repository.write(dict.fromkeys(WAYS, "FLOPS = 4\n"))
-    repository.write({own[-1]: "from benchmarks.parts.other import flops\n"})
-    hashes = records.hashes(repository.root, own)
-    assert other in hashes
-    repository.change(path, lambda data: data["manifest"].update(hashes))
-    for file, stale in {"README.md": set(), **WAYS}.items():
-        before = repository.read(file) if file in WAYS else ""
-        repository.write({file: f"{before}MORE = 5\n"})
-        queries = {ONE, COPY, MASKED}
-        assert {q for q in queries if "stale" in measured(repository, q)} == stale
-        repository.write({file: before})
-
-
 def test_what_is_out_of_date_is_quoted_of_another_gpu(repository):
     only_there = "softmax f part=new"
-    repository.edit("snippets/softmax/online.py", "Online", "On line")
+    repository.edit(FILE, "Online", "On line")
     there, new = [MEASUREMENTS[0] | {"f": 0.5}], [{"kernel": "x", "f": 2}]
     repository.measure(there, "NVIDIA L4 24GB", new=new)
     repository.verify("NVIDIA L4 24GB", online={})
-    for text in (ONE, "error softmax/online.py float32"):
+    for text in (ONE, ERROR):
         shown = measured(repository, text)
         assert 'title="Measured on NVIDIA L4 24GB"' in shown
         assert "(on L4)</small></data>" in shown
@@ -164,7 +148,7 @@ def test_what_is_out_of_date_is_quoted_of_another_gpu(repository):
     assert "2 <small>(on L4)" in measured(repository, only_there)
     # What did not change is quoted as before, and so is what is stale everywhere.
     assert "0.250<" in measured(repository, "softmax f part=masked causal=false")
-    repository.edit("snippets/softmax/online.py", "On line", "In line")
+    repository.edit(FILE, "On line", "In line")
     assert "0.973 (stale)" in measured(repository, ONE)
 
 
@@ -208,17 +192,3 @@ def test_what_has_not_run_is_not_yet_measured(repository):
 def test_faults(repository, query, reason):
     with pytest.raises((PageError, SnippetError), match=re.escape(reason)):
         measured(repository, query)
-
-
-def test_a_stated_figure_links_its_source():
-    entries = {"A datasheet": "a-datasheet", "Dao 2023": "dao-2023"}
-    link = figures.stated("‖x‖ | y | Dao 2023, section <3>", entries, "../")
-    assert link == (
-        '<a class="stated" href="../reference/bibliography/#dao-2023" '
-        'title="Dao 2023, section &lt;3&gt;">‖x‖ | y</a>'
-    )
-    for text in ("4.8 TB/s", "4.8 TB/s |", "| Dao 2023"):
-        with pytest.raises(PageError, match=r"figure \| source"):
-            figures.stated(text, entries, "")
-    with pytest.raises(PageError, match="names no entry of"):
-        figures.stated("4.8 TB/s | somebody", entries, "")

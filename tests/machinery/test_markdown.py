@@ -7,8 +7,7 @@ import textwrap
 import pytest
 from markdown import Markdown
 
-from tests.machinery.repository import H200, L4, ONLINE, TEMML, Repository, blocks
-from verified_docs.code import snippets
+from tests.machinery.repository import H200, L4, STALE, TEMML, Repository, blocks
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.markdown import makeExtension, tensors
 
@@ -17,7 +16,7 @@ INCLUDE = '```python\n--8<-- "softmax/online.py:kernel"\n```'
 
 @pytest.fixture
 def kernel(repository: Repository) -> str:
-    return snippets.parse("online.py", ONLINE.encode()).section("kernel").text
+    return repository.status().snippet.section("kernel").text
 
 
 def indent(text: str, by: str) -> str:
@@ -97,7 +96,7 @@ def test_a_step_of_an_algorithm_names_its_line(repository, step, tag):
     assert "{:" not in page
 
 
-def test_a_difference_is_computed(repository):
+def test_a_difference_is_computed(repository, kernel):
     page = repository.page(
         '```diff from="softmax/three_pass.py:kernel" to="softmax/online.py:kernel"\n```'
     )
@@ -105,8 +104,7 @@ def test_a_difference_is_computed(repository):
     lines = shown.split("\n")
     signed = [line for line in lines if line[:1] in ("-", "+")]
     assert signed == ["-        m_i,", "+        -m_i,"]
-    kernel = repository.status().snippet.section("kernel").text.split("\n")
-    assert {line[1:] for line in lines} - {"        m_i,"} <= {*kernel}
+    assert {line[1:] for line in lines} - {"        m_i,"} <= {*kernel.split("\n")}
     assert page.count("<ins>") == page.count("<del>") == 1
     assert "1 line removed, 1 line added" in page
 
@@ -122,14 +120,14 @@ def test_output_is_what_was_recorded(repository):
     page = repository.page(fence)
     assert blocks(page) == ["cuda: <1e-7>\n"]
     assert "on H200<" in page
-    repository.verify(H200, online={"sha256": "0" * 64})
+    repository.verify(H200, online=STALE)
     repository.verify("")
     assert "on H200 (stale: the file has changed" in repository.page(fence)
 
 
 def test_a_table_of_all_snippets(repository):
     repository.verify(H200, online={"skipped": {"a": "b"}})
-    repository.verify(L4, three_pass={"sha256": "0" * 64})
+    repository.verify(L4, three_pass=STALE)
     page = repository.page("```verification\n```")
     text = re.sub(r"<br>|\s+", " ", page)
     heads = re.findall(r'<th scope="col">([^<]*)</th>', page)
@@ -141,10 +139,11 @@ def test_a_table_of_all_snippets(repository):
 
 def test_pipes_of_directives_end_no_cell(repository):
     repository.write({"docs/reference/bibliography.md": "### a sheet\n"})
-    row = "| {stated: 4.8 TB/s | a sheet} | `{stated: x | y}` |"
+    row = "| {stated: ‖x‖ | y | a sheet, <3>} | `{stated: x | y}` |"
     page = repository.page(f"| a | b |\n|---|---|\n{row}")
     assert page.count("<td>") == 2
-    assert re.search('class="stated"[^>]*title="a sheet"[^>]*>4.8 TB/s<', page)
+    href = 'href="/reference/bibliography/#a-sheet"'
+    assert f'<a class="stated" {href} title="a sheet, &lt;3&gt;">‖x‖ | y</a>' in page
     assert "<code>{stated: x | y}</code>" in page
 
 
@@ -204,6 +203,9 @@ def test_no_header_of_a_table_is_empty(repository):
             "'a' names no entry of reference/bibliography.md",
         ),
         ("{stated: 4.8 TB/s}", "it is written {stated: figure | source}"),
+        ("{stated: 4.8 TB/s |}", "it is written {stated: figure | source}"),
+        ("{stated: | a sheet}", "it is written {stated: figure | source}"),
+        ("{stated: 4.8 TB/s | a sheet}", "'a sheet' names no entry of"),
         ("{measured: softmax}", "names a record, or a file, and what to"),
         ("# A title with $x$", "TeX in the heading"),
     ],

@@ -255,8 +255,8 @@ def test_a_logarithmic_y_axis(repository):
         f"{n} {unit}" for unit in ("kB", "MB") for n in (1, 10, 100)
     ]
     # One value has a power on both sides, and many powers are every second one.
-    for last, count in (1.0, 2), (1e12, 7):
-        elsewhere(repository, difference={1: 1.0, 2: last})
+    for values, count in ({1: 1.0}, 2), ({1: 1.0, 2: 1e12}, 7):
+        elsewhere(repository, difference=values)
         scaled = body.replace("bytes", "difference")
         assert len(ticks(plot(repository, scaled))) == count
 
@@ -346,6 +346,7 @@ def test_nothing_measured_is_said(repository):
         (PLOT, "x: cols", "x: fresh", "'fresh' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: new}", "'new' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: twice}", "two of its series have one co"),
+        (PLOT, "{dtype: float32}", "{dtype: many}", "9 series; at most 8: use only"),
         (HEAT, "against:", "# against:", "it needs the option 'against'"),
         (HEAT, "[torch.softmax, e", "[nobody, e", "there is no kernel 'nobody'"),
         (QUANTITIES, "where:", "format: percent\nwhere:", "no option 'format'"),
@@ -354,7 +355,8 @@ def test_nothing_measured_is_said(repository):
     ],
 )
 def test_faults(repository, body, old, new, reason):
-    pairs = ("new", "new"), (TORCH, "twice"), ("elsewhere", "twice")
+    pairs = [("new", "new"), (TORCH, "twice"), ("elsewhere", "twice")]
+    pairs += [(f"k{n}", "many") for n in range(9)]
     more = [
         {"kernel": kernel, "dtype": dtype, "cols": 128, "fraction_of_copy": 1.0}
         for kernel, dtype in pairs
@@ -430,22 +432,27 @@ GROUPS = {  # what each group did, of which tile, and from when to when, in cycl
     "consumer": [("waits", 7, 0, 10), ("products", 7, 10, 1600)],
     "producer": [("products", 8, 2000, 2001), ("waits", 9, 2001, 2010)],
 }
-
-
-def measure_groups(repository: Repository, *names: str) -> None:
-    keys = "what", "tile", "begin_cycles", "end_cycles"
-    spans = [
-        [dict(zip(keys, span, strict=True)) for span in GROUPS[name]] for name in names
-    ]
-    groups = [{"name": n, "spans": s} for n, s in zip(names, spans, strict=True)]
-    item = {"kernel": "a + clock", "of": ONLINE, "seq": 64, "groups": groups}
-    item |= {"cycles": 2010, "cycles_per_tile": 502.5}
-    plain = {"kernel": ONLINE, "seq": 128}
-    repository.measure(MEASUREMENTS, timeline=[item, plain])
+CLOCKED = {
+    "kernel": "a + clock",
+    "of": ONLINE,
+    "seq": 64,
+    "cycles": 2010,
+    "cycles_per_tile": 502.5,
+    "groups": [
+        {
+            "name": name,
+            "spans": [
+                {"what": what, "tile": tile, "begin_cycles": begin, "end_cycles": end}
+                for what, tile, begin, end in spans
+            ],
+        }
+        for name, spans in GROUPS.items()
+    ],
+}
 
 
 def test_a_time_line_of_warp_groups(repository):
-    measure_groups(repository, "consumer", "producer")
+    repository.measure([], timeline=[CLOCKED, {"kernel": ONLINE, "seq": 128}])
     figure = spans(repository)
     assert figure.find("svg").get("aria-label") == (
         "One & two. a + clock: 2,010 cycles, 502 a tile. "
@@ -461,19 +468,6 @@ def test_a_time_line_of_warp_groups(repository):
         assert kinds == ["plot-idle", "t-s", "t-s", "plot-idle"]
         wait, product, point, end = (y for _, y, _ in places(svg))
         assert product < wait < point < end
-
-
-def test_what_a_time_line_cannot_draw(repository):
-    with pytest.raises(PageError, match="has no measurement with seq=65"):
-        spans(repository, TIMELINE.replace("64", "65"))
-
-
-def test_what_has_no_place_in_a_plot(repository):
-    repository.measure(MEASUREMENTS[:1])  # One size makes a plot.
-    assert plot(repository).find(".//path[@class='plot-mark']") is not None
-    repository.measure([MEASUREMENTS[0] | {"kernel": f"k{n}"} for n in range(9)])
-    with pytest.raises(PageError, match="9 series; at most 8: use only"):
-        plot(repository)
 
 
 def test_a_page_chooses_what_the_axis_says_first(repository):

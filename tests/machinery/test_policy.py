@@ -1,22 +1,25 @@
-"""What stands beside the pages: a policy for each, the zips, and what is made again."""
+"""What stands beside the pages: policies, zips, templates, and what is made again."""
 
 import base64
 import hashlib
 import os
+import re
+import shutil
 from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
 import pytest
 
-from tests.machinery.repository import ONLINE
+from tests.machinery.repository import ONLINE, ROOT
+from tests.machinery.small_site import PAGE
 from verified_docs import layout
 from verified_docs.code import archive
 from verified_docs.pages import hooks
 from verified_docs.pages.policy import RULES, apply
 
 ZIPS = ("snippets.zip", "tests.zip")
-PAGE = """<!doctype html>
+HTML = """<!doctype html>
 <html><head><meta charset="utf-8"><script>theme()</script></head><body>
 <script src="theme.js"></script><article><script>author()</script></article>
 <script>theme()</script><script type="application/json">{}</script></body></html>"""
@@ -33,7 +36,7 @@ def test_nothing_comes_from_elsewhere_and_no_script_of_a_page_runs():
 
 def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(tmp_path):
     (tmp_path / "part").mkdir()
-    (tmp_path / "part/index.html").write_text(PAGE)
+    (tmp_path / "part/index.html").write_text(HTML)
     apply(tmp_path)
     page = (tmp_path / "part/index.html").read_text()
     policy, _, rest = page.partition('content="')[2].partition('">')
@@ -41,7 +44,7 @@ def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(tmp_path):
     assert policy.count("sha256") == 1
     digest = base64.b64encode(hashlib.sha256(b"theme()").digest()).decode()
     assert f"'sha256-{digest}'" in policy
-    assert rest in PAGE
+    assert rest in HTML
 
 
 def test_the_zips_are_the_files_and_nothing_of_the_time(repository, tmp_path):
@@ -76,3 +79,28 @@ def test_a_page_older_than_its_sources_is_made_again(repository, changed):
     hooks.on_files(files, config=config)
     assert (root / "new").exists()
     assert not (root / "old").exists()
+
+
+HOST = "https://github.com/someone/kernels"
+LINKS = {f"{HOST}/{end}" for end in ("", "edit/main/" + PAGE, "issues/new?title=Page")}
+
+
+def test_a_link_to_a_page_has_a_card_and_a_repository_has_links(site):
+    def built() -> str:
+        site.build()
+        return site.read("site/part/page/index.html")
+
+    shutil.copytree(ROOT / "overrides", site.root / "overrides")
+    site.edit("mkdocs.yml", "  font: false", "  font: false\n  custom_dir: overrides")
+    page = built()
+    assert (ROOT / "docs/assets/card.png").is_file()
+    card = dict(re.findall(r'<meta property="og:(\w+)" content="([^"]*)">', page))
+    assert card["title"] == "Page"
+    assert card["description"] == "A page with one of everything."
+    assert card["image"] == "http://127.0.0.1:8000/assets/card.png"
+    assert not any(each in page for each in ("issues/new", "md-source", "/edit/"))
+    site.edit("mkdocs.yml", "theme:\n", f"repo_url: {HOST}/\ntheme:\n")
+    page = built()
+    assert set(re.findall(r'href="([^"]*)"', page)) >= LINKS
+    # The theme would ask the host for its stars.
+    assert 'data-md-component="source"' not in page

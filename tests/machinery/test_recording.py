@@ -194,7 +194,7 @@ def test_what_ran_under_memcheck_has_a_record_of_its_own(recorded):
     assert status == 1
     assert "part/b.py: failed: pytest ended with status 9" in told
     assert recorded.read(RECORD) == before
-    thin = layout.memcheck_file("NVIDIA H200")
+    thin = f"records/nvidia-h200/{layout.MEMCHECK}"
     assert recorded.seen("wrong_c", thin)["state"] == "passed"
     skipped = recorded.seen("wrong_c", thin)["skipped"]
     assert "no memory of its own" in skipped["test_captures"]
@@ -327,12 +327,18 @@ JUDGED = [
     ("print", "VALUE or print", "demo"),
     ("print", "if __name__ == '__main__': 1 / 0 #", "demo"),
 ]
+AWAY = "TRITON_INTERPRET was set on the way"
 # Those that end the process.
 ENDED = [
     (SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
     (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.exit()", "pytest ended with status 2"),
     (f"{SKIP}\n{BODY}pass", f"{BODY}os._exit(0)", "its tests did not run"),
     ("VALUE", "import no\nVALUE", "pytest ended with status"),
+]
+# Those that leave the GPU, in each of Triton's words for it.
+LEFT = [
+    ("assert", f"os.environ['TRITON_INTERPRET'] = {yes!r}\n    assert", AWAY)
+    for yes in ("1", "True", "on")
 ]
 
 
@@ -350,7 +356,7 @@ def plant(tree: Tree, faults: list[tuple[str, str, str]]) -> dict[str, str]:
 
 def test_a_snippet_that_fails_is_recorded_as_failed(tree):
     tree.remove("a")
-    said = plant(tree, [JUDGED[0], *ENDED])
+    said = plant(tree, [JUDGED[0], *ENDED, *LEFT])
     status, told = tree.gpu()
     assert status == 1
     assert f"1 of {1 + len(said)} snippets that were due passed" in told

@@ -51,67 +51,59 @@ def test_by_default_a_workflow_only_reads_and_no_pull_request_reaches_the_gpu(na
         assert "pull_request" not in workflow["on"]
 
 
+# The jobs of publishing, and those that each waits for.
+NEEDS = {
+    "build": ["test", "gpu"],
+    "check": "build",
+    "attest": "check",
+    "deploy": "attest",
+}
+
+
 def test_publishing_waits_for_both_tests_and_the_check():
     publish = WORKFLOWS["publish"]["jobs"]
     assert [name for name in publish if writes(publish[name])] == ["attest", "deploy"]
-    assert publish["deploy"]["needs"] == "attest"
-    assert publish["attest"]["needs"] == "check"
-    assert publish["check"]["needs"] == "build"
-    assert set(publish["build"]["needs"]) == {"test", "gpu"}
+    needed = {name: job["needs"] for name, job in publish.items() if "needs" in job}
+    assert needed == NEEDS
     for name in ("test", "gpu"):
         assert publish[name]["uses"] == f"./.github/workflows/{name}.yml"
     assert WORKFLOWS["publish"]["concurrency"]["cancel-in-progress"] == "false"
+    assert "schedule" in WORKFLOWS["nightly"]["on"]
 
 
 def test_only_the_main_branch_reaches_the_gpu_in_a_pinned_container():
-    gpu = WORKFLOWS["gpu"]["jobs"]["gpu"]
+    gpu = JOBS["gpu/gpu"]
     assert gpu["if"] == MAIN
     assert gpu["runs-on"]["group"]
     assert gpu["container"]["image"] == "${{ vars.GPU_IMAGE }}"
-    assert "@sha256:" in gpu["steps"][0]["run"]
     assert not any("PYTEST_ADDOPTS" in str(part) for part in gpu.values())
-
-
-def test_the_records_are_those_of_that_run_and_of_the_quoted_gpu():
-    gpu = steps("gpu", "gpu")
-    runs = [step.get("run", "") for step in gpu]
-    (upload,) = [step for step in gpu if "upload-artifact@" in used(step)]
-    assert "make gpu ALL=1 RECORDS=run" in runs
-    assert upload["with"]["path"] == "run/"
-    assert upload["with"]["if-no-files-found"] == "error"
-    (quoted,) = [run for run in runs if run.startswith("test -f")]
-    assert gpu.index(upload) > runs.index(quoted)
+    # The GPU is the one whose figures the site quotes.
+    (quoted,) = [step["run"] for step in gpu["steps"] if "test -f" in str(step)]
     folder = re.search(r"\$\((.*)\)/", quoted)[1]
     there = FOLDER.parents[1]
     assert subprocess.check_output(folder, shell=True, cwd=there) == b"nvidia-h200\n"
 
 
-def test_the_site_is_built_with_those_records_and_judged_in_another_job():
-    for job in ("build", "check"):
-        found = steps("publish", job)
-        (download,) = [s for s in found if s.get("with", {}).get("name") == "records"]
-        assert download["with"]["path"] == "records/"
-        last = [step for step in found if "run" in step]
-        assert found.index(download) < found.index(last[0])
-    assert "make site" in [step.get("run") for step in steps("publish", "build")]
-    checked = [step.get("run") for step in steps("publish", "check")]
-    assert checked[-1] == 'make check ARGS="--require gpu"'
+# What is in steps of a job, in this order: records are those of that run, the site is
+# built with them and judged in another job, and it is what is attested.
+RECORDS = "'name': 'records', 'path': 'records/'"
+STEPS = {
+    "gpu/gpu": [
+        "@sha256:",
+        "'make gpu ALL=1 RECORDS=run'",
+        "test -f",
+        "'name': 'records', 'path': 'run/', 'if-no-files-found': 'error'",
+    ],
+    "publish/build": [RECORDS, "'make site'"],
+    "publish/check": [RECORDS, "'make check ARGS=\"--require gpu\"'"],
+    "publish/attest": [RECORDS, r"'records/**/*.json\npages/artifact.tar"],
+    "nightly/everything": ["'make test ALL=1'"],
+}
 
 
-def test_what_is_attested_is_what_is_published():
-    (attested,) = [s for s in steps("publish", "attest") if "attest" in used(s)]
-    paths = attested["with"]["subject-path"].split()
-    assert paths == ["records/**/*.json", "pages/artifact.tar"]
-
-
-def test_every_mutant_runs_at_night():
-    assert "schedule" in WORKFLOWS["nightly"]["on"]
-    assert steps("nightly", "everything")[-1]["run"] == "make test ALL=1"
-
-
-def steps(workflow: str, job: str) -> list[dict[str, Any]]:
-    return WORKFLOWS[workflow]["jobs"][job]["steps"]
-
-
-def used(step: dict[str, Any]) -> str:
-    return step.get("uses", "")
+@pytest.mark.parametrize("job", STEPS)
+def test_the_order_of_steps(job):
+    told = [str(step) for step in JOBS[job]["steps"]]
+    places = [[n for n, it in enumerate(told) if words in it] for words in STEPS[job]]
+    assert all(len(found) == 1 for found in places)
+    assert places == sorted(places)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from verified_docs.check import around, coverage, files, links, markup, prose, replays
+from verified_docs.check import around, coverage, files, links, markup, prose
 from verified_docs.check.site import Finding, Missing, Site, Weight
 from verified_docs.code.sections import SnippetError
 from verified_docs.evidence.records import RecordError
@@ -33,7 +33,7 @@ def findings(root: Path, built: Path) -> list[Finding]:
 
 def rules(site: Site) -> Iterator[Finding]:
     """All that is wrong with the pages, and with what stands behind them."""
-    for part in (around, coverage, links, markup, prose, replays):
+    for part in (around, coverage, links, markup, prose):
         yield from part.check(site)
 
 

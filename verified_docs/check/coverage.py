@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from verified_docs import layout
 from verified_docs.check.site import Finding, Site, Weight, read
 from verified_docs.code.snippets import Snippet
-from verified_docs.evidence import machine, manifest
+from verified_docs.evidence import machine, manifest, records
 from verified_docs.evidence.records import Facts
 
 TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
@@ -28,6 +28,7 @@ def check(site: Site) -> Iterator[Finding]:
         if (test := site.relative(module)) not in tested_by:
             yield Finding(test, 1, "no snippet has these tests")
     yield from measured(site)
+    yield from replayed(site)
 
 
 def sections(site: Site) -> dict[str, set[str]]:
@@ -99,7 +100,10 @@ def misnamed(site: Site, facts: Facts, files: Iterable[str]) -> str:
 
 
 def measured(site: Site) -> Iterator[Finding]:
-    """The quoted GPU has records, of files as they are and snippets that exist."""
+    """The quoted GPU has records, and all records are of snippets that exist.
+
+    A list that is out of date is a warning: what a page shows of it is refused there.
+    """
     folders = {*site.evidence.verification, *site.evidence.benchmarks}
     quoted = site.evidence.quoted
     if folders and quoted not in folders:
@@ -110,9 +114,8 @@ def measured(site: Site) -> Iterator[Finding]:
             path = site.relative(benchmark.path)
             if changed := site.evidence.stale(benchmark):
                 reason = f"timed before these changed: {', '.join(sorted(changed))}"
-                lost = site.evidence.lost(benchmark)
-                weight = Weight.RECORD if lost else Weight.WARNING
-                yield Finding(path, 1, f"{reason}; run `make bench`", weight)
+                reason += "; run `make bench`"
+                yield Finding(path, 1, reason, Weight.WARNING)
             files = benchmark.manifest.keys() - changed
             if files and (reason := misnamed(site, benchmark.environment, files)):
                 yield Finding(path, 1, reason, Weight.RECORD)
@@ -120,3 +123,16 @@ def measured(site: Site) -> Iterator[Finding]:
         for name in verification.snippets.keys() - site.snippets.keys():
             reason = f"record of {name}, which is no snippet"
             yield Finding(site.relative(verification.path), 1, reason, Weight.RECORD)
+
+
+def replayed(site: Site) -> Iterator[Finding]:
+    """Replays are of files as they are; tests/replays sees that pages show them."""
+    folder = site.root / layout.REPLAYED
+    for path in sorted(folder.rglob("*.json")):
+        name = path.relative_to(folder).with_suffix(".py").as_posix()
+        own = dict.fromkeys((layout.snippet_file(name), layout.replay_file(name)), "")
+        known = records.replay(path)["manifest"]
+        if changed := records.changed(site.root, own | known):
+            reason = f"recorded before these changed: {', '.join(changed)}"
+            reason += "; run `pytest tests/replays`"
+            yield Finding(site.relative(path), 1, reason)

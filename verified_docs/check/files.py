@@ -24,15 +24,15 @@ PLACES = re.compile(
 
 def check(site: Site, built: Path) -> Iterator[Finding]:
     """Files of the built site that differ, are lacking, or come from nowhere."""
-    pages = {page.file: page.source for page in site.pages}
+    pages = {page.file: page.path for page in site.pages if page.source}
     made, there = (
         {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
         for folder in (site.made, built)
     )
     for name in sorted(made | there):
-        source = pages.get(site.made / name)
-        path = source.path if source else f"{built.name}/{name}"
-        if not source and not PLACES.fullmatch(name):
+        page = pages.get(site.made / name)
+        path = page or f"{built.name}/{name}"
+        if not page and not PLACES.fullmatch(name):
             yield Finding(path, 1, "it is no page, and no other file has this place")
         elif name not in there:
             yield Finding(path, 1, "the built site lacks it; run `make site`")

@@ -74,7 +74,8 @@ class Source:
 class Page:
     """A built page, as a browser reads it: Lexbor parses, mistakes and all.
 
-    `source` is None for the theme's own pages, such as 404.html.
+    Findings name its `path`: that of its source, or its own where it has none, because
+    the theme made it, such as 404.html.
     """
 
     file: Path
@@ -91,10 +92,8 @@ class Page:
         self, reason: str, text: str = "", weight: Weight = Weight.FAULT
     ) -> Finding:
         """A finding of this page, at the line of its source with the text."""
-        if self.source is None:
-            return Finding(self.path, 1, reason, weight)
-        line = self.source.line_of(text) if text else 1
-        return Finding(self.source.path, line, reason, weight)
+        line = self.source.line_of(text) if self.source and text else 1
+        return Finding(self.path, line, reason, weight)
 
 
 class Site:
@@ -116,7 +115,8 @@ class Site:
         }
         self.pages = []
         for path in sorted(made.rglob("*.html")):
-            name, source = f"site/{path.relative_to(made)}", self.sources.get(path)
+            source = self.sources.get(path)
+            name = source.path if source else f"site/{path.relative_to(made)}"
             self.pages.append(Page(path, name, source, LexborHTMLParser(read(path))))
 
     def target(self, path: Path) -> Path:

@@ -12,7 +12,6 @@ call modules at most, and no name is bound twice: what runs is what is shown.
 """
 
 import ast
-import functools
 import io
 import re
 import textwrap
@@ -30,6 +29,8 @@ MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):({NAME})\]")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
 BLANK = "\t\f"
+# What turns the order of text, joins, hangs on another character, or leaves no mark.
+UNSEEN = ("Cc", "Cf", "Mn")
 
 
 class SnippetError(ValueError):
@@ -65,7 +66,6 @@ class Refused(Exception):
     """A line that cannot be published, and the reason."""
 
 
-@functools.lru_cache(maxsize=256)  # A page shows several sections of one file.
 def parse(text: str, path: Path) -> tuple[Section, dict[str, Section]]:
     """The whole file and its sections. Raises SnippetError with the path."""
     try:
@@ -120,22 +120,16 @@ def _markers(text: str) -> list[Marker]:
                 reason = f"[{match[1]}:{match[2]}] is in the midst of a statement"
                 raise Refused(line, reason)
     for number, shown in enumerate(text.split("\n"), 1):
-        strange = "" if shown.isascii() and shown.isprintable() else shown
-        if hidden := [c for c in strange if c not in BLANK and _unseen(c)]:
-            reason = f"the character U+{ord(hidden[0]):04X} cannot be seen"
-            raise Refused(number, reason)
+        for sign in shown:
+            if unicodedata.category(sign) in UNSEEN and sign not in BLANK:
+                reason = f"the character U+{ord(sign):04X} cannot be seen"
+                raise Refused(number, reason)
         if "--8<--" in shown and number not in {marker.line for marker in found}:
             forms = "[start:name], [end:name] or [line:name], a comment on its own line"
             forms += f"; names match {NAME}"
             reason = f"{shown.strip()!r} is no marker; write # --8<-- {forms}"
             raise Refused(number, reason)
     return found
-
-
-@functools.cache
-def _unseen(character: str) -> bool:
-    """Does it turn the order of text, join, hang on another one, or leave no mark?"""
-    return unicodedata.category(character) in ("Cc", "Cf", "Mn")
 
 
 def _refuse_hidden(tree: ast.Module, spans: dict[str, tuple[int, int]]) -> None:

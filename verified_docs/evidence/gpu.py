@@ -52,8 +52,9 @@ def main(
         print("make gpu: no GPU is seen here, or TRITON_INTERPRET is set")
         return 1
     run, key = machine.run_name(facts), records.versions(facts)
-    record = layout.memcheck_file if memcheck else layout.verification_file
-    known = records.load(root / record(facts["gpu"]))
+    own = layout.MEMCHECK if memcheck else layout.VERIFICATION
+    record = Path(layout.slug(facts["gpu"]), own)
+    known = records.load(root / layout.RECORDS / record)
     found = layout.names(root)
     names = {name: {layout.part(name), name.rpartition(".")[0]} for name in found}
     if lost := set(wanted) - set().union(*names.values()):
@@ -87,7 +88,7 @@ def main(
         for name, (end, _) in zip(due, ended, strict=True)
         if (root / layout.test_file(name)).is_file()
     }
-    target = root / record(facts["gpu"], folder)
+    target = root / folder / record
     if not target.exists():
         records.save(replace(known, path=target))
     records.merge(target, {run: facts}, entries, root)

@@ -102,10 +102,6 @@ class Benchmark:
         """The GPU by its own name."""
         return str(self.environment.get("gpu", ""))
 
-    def stale(self, root: Path) -> list[str]:
-        """The files that changed since they were timed."""
-        return changed(root, self.manifest)
-
 
 def sha256(path: Path) -> str:
     """The SHA-256 of a file's bytes; "" where there is none."""
@@ -195,14 +191,8 @@ def write(path: Path, text: str) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.new")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    temporary.write_text(text, encoding="utf-8", newline="\n")
+    temporary.replace(path)
 
 
 def save(record: Verification) -> None:
@@ -214,11 +204,6 @@ def save(record: Verification) -> None:
     runs = dict(sorted(record.runs.items()))
     data = {"format": FORMAT, "runs": runs, "snippets": snippets}
     write(record.path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-
-
-def load_all(root: Path) -> dict[str, Verification]:
-    """The verification on every GPU, by the name of its folder. Raises RecordError."""
-    return {path.parent.name: load(path) for path in layout.verification_files(root)}
 
 
 def load_benchmark(path: Path) -> Benchmark:
@@ -238,14 +223,6 @@ def load_benchmark(path: Path) -> Benchmark:
 def replay(path: Path) -> dict[str, Any]:
     """Read the record of a snippet's replays. Raises RecordError."""
     return read(path, {"manifest": Manifest, "runs": list[dict[str, object]]}, 1)
-
-
-def load_benchmarks(root: Path) -> dict[str, dict[str, Benchmark]]:
-    """What was timed: by the folder of the GPU, then by part. Raises RecordError."""
-    found: dict[str, dict[str, Benchmark]] = {}
-    for path in layout.benchmark_files(root):
-        found.setdefault(path.parent.name, {})[path.stem] = load_benchmark(path)
-    return found
 
 
 # What is refused.

@@ -77,8 +77,9 @@ class Evidence:
 
     @functools.cached_property
     def verification(self) -> dict[str, Verification]:
-        """What was verified on each GPU."""
-        return records.load_all(self.root)
+        """What was verified on each GPU, by the folder of its records."""
+        files = layout.verification_files(self.root)
+        return {path.parent.name: records.load(path) for path in files}
 
     @functools.cached_property
     def memchecks(self) -> dict[str, Verification]:
@@ -88,8 +89,12 @@ class Evidence:
 
     @functools.cached_property
     def benchmarks(self) -> dict[str, dict[str, Benchmark]]:
-        """What was timed on each GPU."""
-        return records.load_benchmarks(self.root)
+        """What was timed on each GPU, by part."""
+        found: dict[str, dict[str, Benchmark]] = {}
+        for path in layout.benchmark_files(self.root):
+            timed = found.setdefault(path.parent.name, {})
+            timed[path.stem] = records.load_benchmark(path)
+        return found
 
     @functools.cached_property
     def caught(self) -> int:
@@ -125,7 +130,8 @@ class Evidence:
     def stale(self, benchmark: Benchmark) -> set[str]:
         """The files that changed since a benchmark ran."""
         if benchmark.path not in self._stale:
-            self._stale[benchmark.path] = {*benchmark.stale(self.root)}
+            changed = records.changed(self.root, benchmark.manifest)
+            self._stale[benchmark.path] = {*changed}
         return self._stale[benchmark.path]
 
     def outdated(
@@ -152,18 +158,8 @@ class Evidence:
             }
         return found
 
-    def lost(self, benchmark: Benchmark) -> list[str]:
-        """The lists of a record that are out of date and quoted nevertheless."""
-        return [
-            part
-            for part, value in benchmark.data.items()
-            if isinstance(value, list)
-            and self.outdated(benchmark, part, value)
-            and self.benchmark(benchmark.path.stem, part) is benchmark
-        ]
-
     def quote(self, name: str) -> Run | None:
-        """The run of a snippet to quote: the latest of one GPU."""
+        """The run of a snippet to quote: the latest of one GPU. Raises SnippetError."""
         return max(
             self.status(name).runs,
             key=lambda run: (run.fresh, run.folder == self.quoted, run.entry.run),

@@ -13,7 +13,7 @@ from verified_docs.code import snippets
 from verified_docs.code.sections import Section
 from verified_docs.code.snippets import Snippet
 from verified_docs.evidence import manifest
-from verified_docs.evidence.status import Evidence, Status, short
+from verified_docs.evidence.status import Evidence, short
 from verified_docs.pages import (
     badges,
     diagrams,
@@ -43,6 +43,11 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         lines[span.start] = f'<span data-line="{name}">{lines[span.start]}'
         lines[span[-1]] += "</span>"
     status = site.evidence.status(snippet.name)
+    # Its facts once for each file on a page, then a link to them.
+    badge = badges.again(status)
+    if snippet.name not in site.badged:
+        site.badged.add(snippet.name)
+        badge = badges.render(status, site.base, site.published, anchor=True)
     about = f"{snippet.name}, {section.name}" if section.name else snippet.name
     actions = (
         _copy("block", "Copy", about),
@@ -60,17 +65,9 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         f'data-lines="{" ".join(map(str, section.numbers))}" '
         f"data-search-exclude><figcaption>"
         f"{_name(snippet, section)}{cut if section.cut else ''}"
-        f"{_badge(site, status)}{_actions(*actions)}"
+        f"{badge}{_actions(*actions)}"
         f"</figcaption>{_code(lines, 'python')}</figure>"
     )
-
-
-def _badge(site: Site, status: Status) -> str:
-    """The badge with its facts once for each file on a page, then a link to it."""
-    if status.snippet.name in site.badged:
-        return badges.again(status)
-    site.badged.add(status.snippet.name)
-    return badges.render(status, site.base, site.published, anchor=True)
 
 
 def taken(site: Site, name: str) -> str:

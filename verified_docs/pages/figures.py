@@ -45,12 +45,12 @@ def breakable(name: str) -> str:
     return BREAKS.sub("<wbr/>", escape(name))
 
 
-def significant(value: float, digits: int = 3) -> str:
-    """The value with that many significant digits, never in scientific notation."""
+def significant(value: float) -> str:
+    """The value with three significant digits, never in scientific notation."""
     if not value:
         return "0"
-    rounded = float(f"{value:.{digits - 1}e}")
-    places = max(0, digits - 1 - int(f"{rounded:e}".split("e")[1]))
+    rounded = float(f"{value:.2e}")
+    places = max(0, 2 - int(f"{rounded:e}".split("e")[1]))
     return f"{rounded:,.{places}f}"
 
 
@@ -223,7 +223,6 @@ def _verified(
     evidence: Evidence, kind: str, file: str, what: str
 ) -> tuple[Any, str, bool]:
     """What the tests of a file showed, on which GPU, and whether it is stale."""
-    evidence.status(file)  # Raises SnippetError where there is no such file.
     run = evidence.quote(file)
     if run is None:
         raise NotYet

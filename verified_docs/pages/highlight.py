@@ -6,7 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from pygments.lexers import get_lexer_by_name
-from pygments.token import STANDARD_TYPES, Token, _TokenType
+from pygments.token import STANDARD_TYPES, Token
 
 # What has the colour of text. Signs are half of all tokens: each would be an element.
 PLAIN = {Token.Text, Token.Text.Whitespace, Token.Name, Token.Keyword.Constant}
@@ -32,7 +32,7 @@ def highlight(
     # Not get_tokens(), which adds and strips newlines.
     for _, token, value in get_lexer_by_name(language).get_tokens_unprocessed(text):
         typed = language == "console" and token[:1] not in TYPED
-        kind = _kind(Token.Text if typed else token)
+        kind = "" if typed or token in PLAIN else STANDARD_TYPES[token]
         if value in own and token[:1] == ("Name",):
             kind = f"{kind} {own[value]}".lstrip()
         parts.append((kind, value))
@@ -51,9 +51,3 @@ def _span(name: str, text: str) -> str:
         return shown
     lines = shown.split("\n")
     return "\n".join(line and f'<span class="{name}">{line}</span>' for line in lines)
-
-
-@functools.cache
-def _kind(token: _TokenType) -> str:
-    """Pygments' short name of the kind of token."""
-    return "" if token in PLAIN else STANDARD_TYPES[token]

@@ -25,7 +25,7 @@ from verified_docs.pages.made import END, marked
 from verified_docs.pages.math import TexTreeprocessor, shared
 from verified_docs.pages.opening import Opening
 from verified_docs.pages.plots import Style
-from verified_docs.pages.site import Site, base
+from verified_docs.pages.site import OfSite, Site, base
 from verified_docs.pages.terms import Terms
 from verified_docs.pages.tree import Headers
 
@@ -37,7 +37,7 @@ DIRECTIVE = re.compile(
 )
 Options = dict[str, str]
 # attr_list wants the name of a step's line of code below the step, not at its end.
-STEP = re.compile(r'^(\s*)(.*\S)\s*(\{:\s*data-line="[^"]*"\s*\})\s*$')
+STEP = re.compile(r'^( *)(.*\S) *(\{: *data-line="[^"]*" *\}) *$', re.MULTILINE)
 
 
 class VerifiedDocs(Extension):
@@ -75,6 +75,7 @@ class VerifiedDocs(Extension):
             self.getConfig("repository"),
             Style(**plots),
             self.getConfig("mark"),
+            self.getConfig("everyday"),
         )
         fence = {
             "name": "*",
@@ -92,8 +93,7 @@ class VerifiedDocs(Extension):
         md.treeprocessors.register(Headers(md), "verified-headers", 10)
         formulas = TexTreeprocessor(md, tex, self.site.mark)
         md.treeprocessors.register(formulas, "verified-tex", 6)
-        terms = Terms(md, self.site, self.getConfig("everyday"))
-        md.treeprocessors.register(terms, "verified-terms", 5)
+        md.treeprocessors.register(Terms(md, self.site), "verified-terms", 5)
         md.treeprocessors.register(Opening(md, self.site), "verified-opening", 4)
         md.postprocessors.register(End(md, self.site), "verified-end", -1)
 
@@ -136,24 +136,17 @@ def render_fence(
         raise PageError(f"```{head}, {src.strip()[:60]!r}: {why}") from error
 
 
-class Directives(Preprocessor):
+class Directives(OfSite, Preprocessor):
     """{file: ...}, {measured: ...} and {stated: ...}, before a | ends a cell.
 
     Whoever lights a line of code is told below its step, where attr_list wants it.
     """
 
-    def __init__(self, md: Markdown, site: Site) -> None:
-        super().__init__(md)
-        self.site = site
-
     def run(self, lines: list[str]) -> list[str]:
         """The lines with what a postprocessor replaces. Raises PageError."""
         self.site.base = base(self.md)
-        ended = (
-            STEP.sub(r"\1\2\n\1\3", line) if "data-line" in line else line
-            for line in lines
-        )
-        return DIRECTIVE.sub(self.replaced, "\n".join(ended)).split("\n")
+        ended = STEP.sub(r"\1\2\n\1\3", "\n".join(lines))
+        return DIRECTIVE.sub(self.replaced, ended).split("\n")
 
     def replaced(self, match: re.Match[str]) -> str:
         """What stands for a directive; a code span stays as it is."""
@@ -173,12 +166,8 @@ class Directives(Preprocessor):
         return self.md.htmlStash.store(marked(html, self.site.mark, kind, text))
 
 
-class End(Postprocessor):
+class End(OfSite, Postprocessor):
     """Ends the page with an element that nobody sees: up to there it is an author's."""
-
-    def __init__(self, md: Markdown, site: Site) -> None:
-        super().__init__(md)
-        self.site = site
 
     def run(self, text: str) -> str:
         """The page and its end."""

@@ -2,7 +2,6 @@
 
 import functools
 import json
-from collections.abc import Iterable
 from html import unescape
 from pathlib import Path
 from xml.etree.ElementTree import Element
@@ -64,25 +63,20 @@ class Tex:
             raise PageError(f"{self.script} is missing: install the npm packages")
         return started(self.script.read_text(encoding="utf-8"), RENDER)
 
-    def render(self, formula: str, display: bool = False) -> str:
-        """The formula as MathML. Raises PageError."""
-        self.prepare([(formula, display)])
-        return self.known[formula.strip(), display]
+    def render(self, formulas: list[tuple[str, bool]]) -> list[str]:
+        """Each as MathML, apart or in a line; what is new in one call of the engine.
 
-    def prepare(self, formulas: Iterable[tuple[str, bool]]) -> None:
-        """Render those that are new, in one call of the engine. Raises PageError."""
-        wanted = dict.fromkeys((formula.strip(), each) for formula, each in formulas)
-        new = [each for each in wanted if each not in self.known]
-        if not new:
-            return
-        call = f"render({json.dumps(new)}, {json.dumps(self.macros)})"
-        found = json.loads(str(self.engine.eval(call)))
-        for each, (html, error) in zip(new, found, strict=True):
-            if error:
-                raise PageError(
-                    f"bad TeX {each[0]!r}: {error.split('Error: ', 1)[-1].strip()}"
-                )
-            self.known[each] = html
+        Raises PageError.
+        """
+        if new := [each for each in dict.fromkeys(formulas) if each not in self.known]:
+            call = f"render({json.dumps(new)}, {json.dumps(self.macros)})"
+            found = json.loads(str(self.engine.eval(call)))
+            for each, (html, error) in zip(new, found, strict=True):
+                if error:
+                    why = error.split("Error: ", 1)[-1].strip()
+                    raise PageError(f"bad TeX {each[0]!r}: {why}")
+                self.known[each] = html
+        return [self.known[each] for each in formulas]
 
 
 shared = functools.cache(Tex)  # by all pages
@@ -104,14 +98,12 @@ class TexTreeprocessor(Treeprocessor):
                 what = f"TeX in the heading {''.join(heading.itertext()).strip()!r}"
                 raise PageError(f"{what}: a table of contents cannot show it")
         found = list(filter(_is_math, root.iter()))
-        self.tex.prepare((_source(each), each.tag == "div") for each in found)
-        for element in found:
-            self._replace(element)
+        formulas = [(_source(each), each.tag == "div") for each in found]
+        shown = self.tex.render(formulas)
+        for element, (tex, display), html in zip(found, formulas, shown, strict=True):
+            self._replace(element, display, marked(html, self.mark, "tex", tex))
 
-    def _replace(self, element: Element) -> None:
-        display = element.tag == "div"
-        formula = _source(element)
-        html = marked(self.tex.render(formula, display), self.mark, "tex", formula)
+    def _replace(self, element: Element, display: bool, html: str) -> None:
         tail = element.tail or ""
         rest = tail if display else tail.lstrip(STOPS)
         element.clear()
@@ -125,7 +117,7 @@ class TexTreeprocessor(Treeprocessor):
 
 def _source(element: Element) -> str:
     """The TeX between \\( and \\), or \\[ and \\]."""
-    formula = "".join(element.itertext()).strip()[2:-2]
+    formula = "".join(element.itertext()).strip()[2:-2].strip()
     return unescape(formula) if element.tag == "div" else formula  # Escaped there only.
 
 

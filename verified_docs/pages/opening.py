@@ -11,21 +11,16 @@ import posixpath
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element, SubElement
 
-from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 
-from verified_docs.pages.site import Site, source
+from verified_docs.pages.site import OfSite, source
 
 PACE = 150  # words a minute, formulas and code between them
 FOLDED = "details"
 
 
-class Opening(Treeprocessor):
+class Opening(OfSite, Treeprocessor):
     """Puts the line below the first heading; formulas are one word each by then."""
-
-    def __init__(self, md: Markdown, site: Site) -> None:
-        super().__init__(md)
-        self.site = site
 
     def run(self, root: Element) -> None:
         """Change the page in place. Raises PageError where `needs` names no page."""

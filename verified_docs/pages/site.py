@@ -1,11 +1,12 @@
 """What the Markdown extension is told about the site, and the page that it reads."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from markdown import Markdown
+from markdown.util import Processor
 
 from verified_docs import layout
 from verified_docs.evidence.status import Evidence, Status
@@ -27,6 +28,7 @@ class Site:
     repository: str = ""  # where that is public
     style: Style = field(default_factory=lambda: Style({}, {}))
     mark: str = ""  # the word of the check, see made.py
+    everyday: Collection[str] = ()  # words of the glossary that only authors link
     base: str = "/"  # the way from the page at hand to the root of the site
     badged: set[str] = field(default_factory=set)  # snippets whose badge the page has
 
@@ -39,6 +41,14 @@ class Site:
         """The state of every snippet."""
         names = layout.names(self.evidence.root)
         return [self.evidence.status(name) for name in names]
+
+
+class OfSite(Processor):
+    """A step on the way from Markdown to HTML that knows the site."""
+
+    def __init__(self, md: Markdown, site: Site) -> None:
+        super().__init__(md)
+        self.site = site
 
 
 def source(md: Markdown) -> str:

@@ -11,10 +11,9 @@ import re
 from collections.abc import Collection, Mapping
 from xml.etree.ElementTree import Element, SubElement
 
-from markdown import Markdown
 from markdown.treeprocessors import Treeprocessor
 
-from verified_docs.pages.site import Site, source
+from verified_docs.pages.site import OfSite, source
 from verified_docs.pages.sources import front_matter, headings
 
 GLOSSARY = "reference/glossary.md"
@@ -22,13 +21,8 @@ GLOSSARY = "reference/glossary.md"
 PROSE = {"blockquote", "dd", "dl", "em", "li", "ol", "p", "strong", "ul"}
 
 
-class Terms(Treeprocessor):
+class Terms(OfSite, Treeprocessor):
     """Links the terms of a rung, and marks every link to the glossary as one."""
-
-    def __init__(self, md: Markdown, site: Site, everyday: Collection[str]) -> None:
-        super().__init__(md)
-        self.site = site
-        self.everyday = everyday
 
     def run(self, root: Element) -> None:
         """Change the page in place."""
@@ -42,7 +36,7 @@ class Terms(Treeprocessor):
             if address == glossary and anchor:
                 link.set("class", "term")
                 linked.add(anchor)
-        known = names(headings(docs / GLOSSARY), self.everyday)
+        known = names(headings(docs / GLOSSARY), self.site.everyday)
         if known and "idea" in front_matter(docs / page):
             Linker(known, glossary, linked).visit(root)
 
