@@ -53,7 +53,7 @@ class View {
   load(name) {
     const { runs, sizes } = this.trace;
     this.run = runs.find((run) => run.name === name) ?? runs[0];
-    this.last = null;
+    this.last = this.size = null;
     this.asks = [...this.steps.keys()].filter((n) => this.asked(n));
     this.stage.load(this.run, sizes);
     this.fit();
@@ -62,8 +62,13 @@ class View {
   fit() {
     if (!this.run) return;
     const [stage, code] = [this.picture, this.code].map((it) => it.getBoundingClientRect());
+    const { width, height } = stage;
     // With room, the code stands beside memory.
-    this.stage.fit(code.left > stage.left + 1 ? stage.right - code.left + GAP : 0);
+    const beside = code.left > stage.left + 1 ? stage.right - code.left + GAP : 0;
+    const size = `${[width, height, beside]}`;
+    if (!width || size === this.size) return;
+    this.size = size;
+    this.stage.fit({ width, height, beside });
     this.code.style.setProperty("--memory", `${this.stage.high}px`);
     if (this.last) this.show(...this.last);
   }
@@ -156,9 +161,8 @@ class Replay extends HTMLElement {
       return; // The figure stays.
     }
     this.#build();
-    this.#choose(this.dataset.run);
     this.setAttribute("ready", "");
-    this.view.fit();
+    this.#choose(this.dataset.run);
     this.#follow();
   }
 

@@ -30,7 +30,7 @@ export function linesOf(snippet) {
   return lines;
 }
 
-/** Top and bottom of a line in its block. Asked once: each layout of a page takes time. */
+/** Top and bottom of a line in its block, asked once. */
 function place(shown) {
   if (!shown.bottom) {
     const box = shown.block.querySelector(".highlight").getBoundingClientRect();
@@ -42,7 +42,6 @@ function place(shown) {
 
 /** Mark the lines from `first` to `last` in the blocks that show them, or none. */
 export function light(lines, first, last, on) {
-  const ends = (lines.get(last) ?? []).map(place);
   const starts = new Map((on && lines.get(first)?.map((it) => [it.block, place(it)])) || []);
   for (const block of new Set([...lines.values()].flat().map((shown) => shown.block))) {
     const start = starts.get(block);
@@ -53,7 +52,7 @@ export function light(lines, first, last, on) {
     }
     if (bar) bar.className = `replay-line ${start ? "" : "off"}`;
     if (!start) continue;
-    const end = ends.find((shown) => shown.block === block) ?? start;
+    const end = lines.get(last)?.map(place).find((it) => it.block === block) ?? start;
     bar.style.top = `${start.top}px`;
     bar.style.height = `${end.bottom - start.top}px`;
   }

@@ -23,12 +23,10 @@ export class Stage {
     this.element.ariaLabel = `Tensors: ${tensors}. On the chip: ${chip}.`;
   }
 
-  /** Draw anew, as large as fits; so much of the width is taken `beside` memory. */
-  fit(beside) {
-    const { width, height } = this.element.parentElement.getBoundingClientRect();
-    if (!width) return;
-    this.beside = beside;
-    const best = arranged(this.scene, { width, height, beside });
+  /** Draw anew, as large as fits. */
+  fit(size) {
+    const { width, height, beside } = (this.size = size);
+    const best = arranged(this.scene, size);
     this.boxes = best.boxes;
     const { bands } = best;
     // The chip is as large as there is room, and what it holds last is in the middle.
@@ -116,7 +114,7 @@ export class Stage {
     const scene = this.scenes.get(kernelOf(this.run, at));
     if (scene !== this.scene) {
       this.scene = scene;
-      this.fit(this.beside);
+      this.fit(this.size);
     }
     const changed = new Set(Object.keys(step.state ?? {}));
     const uses = new Set([...(step.uses ?? []), ...(step.product?.of ?? [])]);
@@ -143,7 +141,7 @@ export class Stage {
     const { totals } = this.run;
     const words = { read: ["↓ read", "bytes"], written: ["↑ written", "bytes"], products: ["", "multiply-adds"] };
     for (const [what, [before, after]] of Object.entries(words)) {
-      const [now, all] = [sums[what], totals[what]].map((each) => each.toLocaleString("en"));
+      const [now, all] = [sums[what], totals[what]].map((each) => `${each}`.replace(/\B(?=(\d{3})+$)/g, ","));
       this.sums[what].textContent = totals[what] ? `${before} ${now} of ${all} ${after}` : "";
     }
     this.sums.read.classList.toggle("now", Boolean(step.reads));
