@@ -53,8 +53,10 @@ STYLE = plots.Style(
     spans={"products": ("S & T", "t-s"), "waits": ("waits", "plot-idle")},
 )
 KERNELS = {ONLINE: {128: 0.5, 1024: 0.75, 1048576: 1.0}, TORCH: {128: 0.25, 1024: 0.5}}
+LAUNCHED = {"launches": [{"warps": 4}]}
 MEASUREMENTS = [
     {"kernel": kernel, "dtype": dtype, "cols": cols, "fraction_of_copy": fraction}
+    | LAUNCHED
     for kernel, row in KERNELS.items()
     for cols, fraction in row.items()
     for dtype in ("float32", "bfloat16")
@@ -293,6 +295,7 @@ rows: kernel
 values:
   share: fraction_of_copy
   length: cols | count
+  warps: launches/0/warps | count
 where: {dtype: float32, cols: 128}
 """
 NONE = "not measured"
@@ -303,9 +306,9 @@ TABLES = {
         [TORCH, *PERCENT[3:], NONE],
     ],
     QUANTITIES: [
-        ["kernel", "share", "length"],
-        [ONLINE, PERCENT[0], "128"],
-        [TORCH, PERCENT[3], "128"],
+        ["kernel", "share", "length", "warps"],
+        [ONLINE, PERCENT[0], "128", "4"],
+        [TORCH, PERCENT[3], "128", "4"],
     ],
     f"{TABLE}title: Speed, %\n": [..., [ONLINE, "50", "75", "100"], ...],
     f"{TABLE}part: backward\n": [..., [ONLINE, *PERCENT[3:4] * 3], ...],

@@ -82,14 +82,15 @@ def parse(body: str, allowed: set[str], *required: str) -> dict[str, Any]:
 def grid(
     evidence: Evidence, options: dict[str, Any], row: str, column: str, value: str
 ) -> Grid:
-    """What the record has for the options.
+    """What the record has for the options. A value may be a path into a measurement.
 
     Measurements lie in the record's list `measurements`, or in the one named `part`.
     Raises PageError, or NotYet where that is nothing so far.
     """
     where, part = options.get("where") or {}, options.get("part", figures.LIST)
     only = [str(each) for each in options.get("only") or ()]
-    keys, each = (row, column, value), str(options.get("each", ""))
+    keys = (row, column, value.partition("/")[0])
+    each = str(options.get("each", ""))
     with figures.record(evidence, options["record"], part) as benchmark:
         found = figures.select(evidence, benchmark, part, where, *keys, each=each)
         if row == "kernel":
@@ -103,7 +104,7 @@ def grid(
         if key in values:
             several = f"several measurements for {row}={key[0]}, {column}={key[1]}"
             raise PageError(f"{several}: say more in where")
-        values[key] = item[value]
+        values[key] = figures.pointer(item, f"/{value}")
     if not values:
         raise NotYet
     columns = sorted({column for _, column in values})
