@@ -27,6 +27,12 @@ FOUND = (
     ("wgmma", "hopper/hardware/#warp-groups-and-wgmma"),
     ("Hopper", "hopper/hardware/"),
     ("backward pass in Gluon", "hopper/backward/"),
+    ("flash attention", "attention/flash-attention-2/"),
+    ("paged attention", "attention/paged-attention/"),
+    ("naive attention", "attention/naive/"),
+    ("block pointer", "reference/glossary/#block-pointer"),
+    ("out of memory", "reference/glossary/#out-of-memory"),
+    ("rmsnorm", "reference/glossary/#rms-norm"),
 )
 
 
