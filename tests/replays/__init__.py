@@ -64,13 +64,16 @@ class Map:
 class Run:
     """One input: its title, and the arguments of the call.
 
-    `call` and `formulas` take the place of those of all runs.
+    `call` and `formulas` take the place of those of all runs. `parts` are for runs that
+    merge parts in all orders, with what each merge makes as their names, "02.13.0123":
+    the parts before each merge, and after the last, with what the reader sees of them.
     """
 
     title: str
     inputs: Tensors
     call: Callable[..., Tensors] | None = None
     formulas: Mapping[str, str] = field(default_factory=dict)
+    parts: Sequence[Mapping[str, str]] = ()
 
 
 @dataclass(frozen=True)

@@ -40,9 +40,11 @@ def record(root: Path, name: str) -> tuple[dict[str, Any], dict[str, Tensors]]:
         shapes = {each.show.name: each.shape(**run.inputs) for each in replay.maps}
         symbols = replay.symbols(**run.inputs)
         formulas = {**replay.formulas, **run.formulas}
+        parts = [[*map(list, each.items())] for each in run.parts]
         runs.append(
             Story(replay, snippet, watch, shapes).record(run.title, each)
             | {"formula": {k: formula(v, symbols) for k, v in formulas.items()}}
+            | ({"parts": parts} if parts else {})
         )
     for show in replay.state:
         if not any(show.name == each["name"] for run in runs for each in run["state"]):

@@ -12,8 +12,10 @@ import pytest
 import torch
 import triton
 
+from snippets.softmax.tree import softmax
 from tests.harness.accuracy import compare_all
 from tests.replays import Replay, Run, Tensors, record
+from tests.replays.softmax import monoid
 from tests.replays.story import flat
 from verified_docs import layout
 
@@ -36,6 +38,24 @@ def test_is_a_run_of_its_kernel(snippet: str) -> None:
         record.write(ROOT, made)
     else:
         assert known["runs"] == made["runs"], "the same files tell another story"
+
+
+def test_all_orders_of_merging_end_in_the_output_of_the_kernel() -> None:
+    made, outputs = record.record(ROOT, "softmax/monoid.py")
+    assert len(outputs) == 6 * 3  # pairs of four parts, then of three
+    x = monoid.ROW
+    y = softmax(x[None])[0]
+    for pair in outputs.values():
+        assert pair["m_i"] == x.max()
+        again = (x - pair["m_i"]).exp() / pair["l_i"]
+        torch.testing.assert_close(again, y, rtol=3 * torch.finfo(x.dtype).eps, atol=0)
+    # What a reader sees of the parts is what the steps say of them.
+    for run in made["runs"]:
+        merges = zip(run["name"].split("."), run["frames"], strict=True)
+        for (both, end), parts in zip(merges, run["parts"][1:], strict=True):
+            (m_i,) = run["steps"][end - 1]["state"]["m_i"]
+            (l_i,) = run["steps"][end]["state"]["l_i"]
+            assert dict(parts)[both].endswith(f": ({m_i}, {l_i})")
 
 
 @pytest.mark.parametrize("snippet", layout.replayed(ROOT))

@@ -221,10 +221,36 @@ def test_controls_have_names_and_work(online: Page, record: dict[str, Any]) -> N
 def test_what_is_no_program_is_not_called_so(page: Page, address: str) -> None:
     opened(page, address + FUNCTION)
     replay = page.locator("verified-replay")
-    expect(replay.locator(".replay-say .replay-program")).to_have_text("Merge 1 of 5.")
+    expect(replay.locator(".replay-say .replay-program")).to_have_text("Merge 1 of 3.")
     replay.get_by_role("button", name="merge").click()
     replay.get_by_role("button", name="Forward").click()
-    expect(replay.locator(".replay-say .replay-program")).to_have_text("Merge 2 of 5.")
+    expect(replay.locator(".replay-say .replay-program")).to_have_text("Merge 2 of 3.")
+
+
+def test_parts_merge_in_the_order_that_a_reader_picks(page: Page, address: str) -> None:
+    opened(page, address + FUNCTION)
+    replay = page.locator("verified-replay")
+    parts = replay.get_by_role("group", name="Parts").get_by_role("button")
+    undo = replay.get_by_role("button", name="Undo")
+    said = replay.locator(".replay-say")
+    runs = json.loads((RECORDS / "softmax/monoid.json").read_text())["runs"]
+    for run in runs:
+        # By keyboard: both parts of each merge, and what is merged has the focus.
+        for both, now in zip(run["name"].split("."), run["parts"], strict=False):
+            expect(parts).to_have_text([text for _, text in now])
+            for part in (name for name, _ in now if {*name} <= {*both}):
+                parts.and_(page.locator(f"[value='{part}']")).press("Enter")
+            expect(page.locator("button:focus")).to_have_attribute("value", both)
+        expect(parts).to_have_text([run["parts"][-1][0][1]])
+        expect(said).to_contain_text(run["steps"][-1]["say"])
+        for now in run["parts"][-2::-1]:
+            undo.click()
+            expect(parts).to_have_text([text for _, text in now])
+        expect(undo).to_be_disabled()
+    # Who thinks better of it presses the part again.
+    for pressed in ("true", "false"):
+        parts.first.click()
+        expect(parts.first).to_have_attribute("aria-pressed", pressed)
 
 
 def test_no_line_is_cut(page: Page, address: str) -> None:

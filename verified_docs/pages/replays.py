@@ -92,7 +92,7 @@ def _engine() -> MiniRacer:
     """An engine that arranges and draws a stage as the browser does."""
     here = Path(__file__)
     folder = here.parents[2] / "docs/assets/javascripts/replay"
-    files = folder / "scene.mjs", folder / "trace.mjs", here.with_name("stills.mjs")
+    files = folder / "scene.mjs", here.with_name("stills.mjs")
     linked = re.compile(r"^(import .*|export )", re.MULTILINE)
     return started(*(linked.sub("", each.read_text("utf-8")) for each in files))
 

@@ -2,8 +2,7 @@
 // the stage has it, for paper and for browsers without scripts; only the build runs this
 // (replays.py).
 
-import { arranged, bounds, kernelOf, LEVELS, LINE, PAD, placed, READABLE, scenes } from "../../docs/assets/javascripts/replay/scene.mjs";
-import { frame, indices, written } from "../../docs/assets/javascripts/replay/trace.mjs";
+import { arranged, bounds, frame, indices, kernelOf, LEVELS, LINE, PAD, placed, READABLE, scenes, written } from "../../docs/assets/javascripts/replay/scene.mjs";
 
 const SIZE = { width: 400, height: 640, beside: 0 };
 const DIGIT = 6; // the width of one. A tensor has as many in each frame.

@@ -2,17 +2,76 @@
 // run of a kernel, which the reader steps through. What is inside is for paper.
 
 import { choice, make } from "./elements.mjs";
-import { light, linesOf } from "./replay/code.mjs";
+import { frame, written } from "./replay/scene.mjs";
 import { Stage } from "./replay/stage.mjs";
-import { frame, written } from "./replay/trace.mjs";
 
 const GAP = 8; // pixels
 const PACE = { line: 1300, tile: 2000, program: 2600 }; // milliseconds, while it plays
 
-const button = (text, name, click) =>
+const button = (text, click, name = text) =>
   make("button", { type: "button", textContent: text, ariaLabel: name, onclick: click });
 
 const indent = (line) => Math.max(0, line.search(/\S/));
+
+// The lines of a snippet as the blocks of the page show them.
+
+/** A range for each line of a block. */
+function ranges(code) {
+  const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT);
+  const found = [];
+  let range = null;
+  while (walker.nextNode()) {
+    const { data } = walker.currentNode;
+    for (let at = 0; at < data.length; at += 1) {
+      if (!range) (range = document.createRange()).setStart(walker.currentNode, at);
+      if (data[at] !== "\n") continue;
+      range.setEnd(walker.currentNode, at);
+      found.push(range);
+      range = null;
+    }
+  }
+  return found;
+}
+
+/** Line of the file: { range, block }, from the page's blocks of a file. */
+function linesOf(snippet) {
+  const lines = new Map();
+  for (const block of document.querySelectorAll(`figure[data-snippet="${snippet}"]`)) {
+    const all = ranges(block.querySelector("pre code"));
+    for (const [n, line] of block.dataset.lines.split(" ").map(Number).entries()) {
+      lines.set(line, [...(lines.get(line) ?? []), { range: all[n], block }]);
+    }
+  }
+  return lines;
+}
+
+/** Top and bottom of a line in its block, asked once. */
+function place(shown) {
+  if (!shown.bottom) {
+    const box = shown.block.querySelector(".highlight").getBoundingClientRect();
+    const { top, bottom } = shown.range.getBoundingClientRect();
+    Object.assign(shown, { top: top - box.top, bottom: top && bottom - box.top });
+  }
+  return shown;
+}
+
+/** Mark the lines from `first` to `last` in the blocks that show them, or none. */
+function light(lines, first, last, on) {
+  const starts = new Map((on && lines.get(first)?.map((it) => [it.block, place(it)])) || []);
+  for (const block of new Set([...lines.values()].flat().map((shown) => shown.block))) {
+    const start = starts.get(block);
+    let bar = block.querySelector(".replay-line");
+    if (!bar && start) {
+      bar = document.createElement("div");
+      block.querySelector(".highlight").prepend(bar);
+    }
+    if (bar) bar.className = `replay-line ${start ? "" : "off"}`;
+    if (!start) continue;
+    const end = lines.get(last)?.map(place).find((it) => it.block === block) ?? start;
+    bar.style.top = `${start.top}px`;
+    bar.style.height = `${end.bottom - start.top}px`;
+  }
+}
 
 /** One trace as the reader sees it: the stage, the code around the line, the sentence. */
 class View {
@@ -114,7 +173,7 @@ class View {
     this.program.hidden = Boolean(end);
     this.sentence.textContent = secret
       ? `Guess: what is ${secret.label} (${secret.title}) ${secret.where}after this line?`
-      : said + step.say + end + (lit ? "" : " Press › for the next line, or Play.");
+      : said + step.say + end + (lit ? "" : ` Press ${run.parts ? "two parts to merge them" : "› for the next line"}, or Play.`);
     const { line: first, last = first } = step;
     for (const [line, text] of this.texts) {
       text.classList.toggle("lit", first <= line && line <= last);
@@ -127,6 +186,43 @@ class View {
       this.text.style.setProperty("--indent", indent(this.texts.get(first).textContent) - 4);
     }
     light(this.lines, first, last, lit);
+  }
+}
+
+/** The choice among all orders of merging parts: a run's name is what its merges make, "02.13.0123",
+    with a key frame after each. Of the parts at hand the reader presses two, which merge next. */
+class Order {
+  element = make("div");
+  undo = button("Undo", () => this.#go(this.view.run, this.done.length - 1));
+
+  constructor(view, choose) {
+    Object.assign(this, { view, choose });
+  }
+
+  #go(run, merges) {
+    this.choose(run.name, [0, ...run.frames][merges]);
+  }
+
+  #press(part) {
+    const next = [...this.done, [...part + this.first].sort().join("")].join(".");
+    const run = this.first && this.view.trace.runs.find(({ name }) => name.startsWith(next));
+    this.first = this.first ? "" : part;
+    this.parts.press(this.first);
+    if (run) this.#go(run, this.done.length + 1);
+  }
+
+  press(name, at) {
+    const { frames, parts } = this.view.run;
+    this.done = name.split(".").slice(0, frames.filter((end) => end <= at).length);
+    this.undo.disabled = !this.done.length;
+    const now = parts[this.done.length];
+    if (`${now}` === this.now) return;
+    this.now = `${now}`;
+    this.first = "";
+    this.parts = choice("Parts: press two to merge them", now, (part) => this.#press(part));
+    const focused = this.element.contains(document.activeElement);
+    this.element.replaceChildren(this.parts.element);
+    if (focused) this.element.querySelector(`[value="${this.done.at(-1) ?? now[0][0]}"]`).focus();
   }
 }
 
@@ -181,29 +277,29 @@ class Replay extends HTMLElement {
   #follow() {
     const to = this.view && this.#address();
     if (!to) return;
-    this.#choose(to.run);
-    this.go(to.step);
+    this.#choose(to.run, to.step);
     this.scrollIntoView({ block: "nearest" });
   }
 
   #build() {
-    const { runs, compare, unit } = this.view.trace;
-    const name = this.getAttribute("snippet") ?? "";
-    this.runs = choice("Input", runs.map((run) => [run.name, run.title]), (run) => this.#choose(run));
+    const { runs, compare, unit, snippet } = this.view.trace;
+    const name = `Replay of ${snippet}`;
+    const choose = (...run) => this.#choose(...run);
+    this.runs = runs[0].parts ? new Order(this.view, choose)
+      : choice("Input", runs.map((run) => [run.name, run.title]), choose);
     this.units = choice("Step by", [["line", "line"], ["tile", "tile"], ["program", unit]], (by) => {
       this.unit = by;
       this.units.press(by);
     });
-    this.guess = button("Guess", "Guess the next number", () => this.#ask());
+    this.guess = button("Guess", () => this.#ask(), "Guess the next number");
     this.field = make("input", { type: "text", size: 6, autocomplete: "off", ariaLabel: "Your guess" });
     this.form = make("form", { className: "replay-guess", onsubmit: (event) => this.#check(event) },
       this.field, make("button", { textContent: "Check" }));
-    const wrong = "Compare with the wrong kernel";
-    this.beside = button(wrong, wrong, () => this.#compare());
+    this.beside = button("Compare with the wrong kernel", () => this.#compare());
     this.beside.ariaPressed = "false";
-    this.playing = button("Play", "Play", () => this.play(!this.timer));
-    this.back = button("‹", "Back", () => this.step(-1));
-    this.next = button("›", "Forward", () => this.step(1));
+    this.playing = button("Play", () => this.play(!this.timer));
+    this.back = button("‹", () => this.step(-1), "Back");
+    this.next = button("›", () => this.step(1), "Forward");
     this.slider = make("input", { type: "range", min: 0, ariaLabel: "Step",
       oninput: () => this.go(Number(this.slider.value)) });
     this.marks = make("div", { className: "replay-marks", "aria-hidden": "true" });
@@ -212,12 +308,12 @@ class Replay extends HTMLElement {
     this.nows = make("div", { className: "replay-nows" }, this.view.now);
     this.track = make("div", { className: "replay-track" }, this.slider, this.marks);
     this.result = make("p", { className: "replay-result" });
-    this.body = make("div", { className: "replay", role: "group", ariaLabel: `Replay of ${name}` },
+    this.body = make("div", { className: "replay", role: "group", ariaLabel: name },
       make("div", { className: "replay-bar" },
         runs.length > 1 ? this.runs.element
-          : make("span", { className: "replay-program", textContent: `Replay of ${name}` }),
+          : make("span", { className: "replay-program", textContent: name }),
         make("span", { className: "replay-by", textContent: "step by" }), this.units.element,
-        this.guess, ...(compare ? [this.beside] : [])),
+        this.guess, ...(compare ? [this.beside] : []), this.runs.undo ?? ""),
       this.views,
       make("div", { className: "replay-panel" }, this.nows, this.result,
         make("div", { className: "replay-play" }, this.back, this.playing, this.next,
@@ -227,11 +323,10 @@ class Replay extends HTMLElement {
     this.append(this.body);
   }
 
-  #choose(name) {
+  #choose(name, at) {
     this.view.load(name);
     this.other?.load(name);
     const { run, steps } = this.view;
-    this.runs.press(run.name);
     this.slider.max = steps.length - 1;
     const programs = new Set(run.programs.map(({ start }) => start));
     this.marks.replaceChildren(...this.view.starts("tile").slice(0, -1).map((start) => {
@@ -242,7 +337,8 @@ class Replay extends HTMLElement {
     this.guess.hidden = !this.view.asks.length;
     this.at = 0;
     this.secret = null;
-    this.#show();
+    if (at >= 0) this.go(at);
+    else this.#show();
   }
 
   async #compare() {
@@ -329,6 +425,7 @@ class Replay extends HTMLElement {
     const { at, secret, view } = this;
     view.show(at, { secret, moving, lit: this.touched, said });
     this.other?.show(this.#matching(), { moving, lit: this.touched });
+    this.runs.press(view.run.name, at);
     this.result.textContent = this.other
       ? `At the end a row of the output adds up to ${view.sums()}, and to ${this.other.sums()}.` : "";
     this.track.hidden = Boolean(secret);

@@ -1,8 +1,7 @@
 // The drawing of memory, above, and the chip, below.
 
 import { draw } from "../elements.mjs";
-import { indices, written } from "./trace.mjs";
-import { arranged, bounds, BUS, kernelOf, LETTER, LEVELS, NARROW, number, PAD, placed, READABLE, scenes, SMALL } from "./scene.mjs";
+import { arranged, bounds, BUS, indices, kernelOf, LETTER, LEVELS, NARROW, number, PAD, placed, READABLE, scenes, SMALL, written } from "./scene.mjs";
 
 const FLIGHT = { duration: 380, easing: "cubic-bezier(.3,0,.2,1)" };
 const still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -139,16 +138,17 @@ export class Stage {
       this.#outline(it, held && (changed.has(it.name) || uses.has(it.name)) ? all : [], kind);
     }
     const { totals } = this.run;
-    const words = { read: ["↓ read", "bytes"], written: ["↑ written", "bytes"], products: ["", "multiply-adds"] };
-    for (const [what, [before, after]] of Object.entries(words)) {
-      const [now, all] = [sums[what], totals[what]].map((each) => `${each}`.replace(/\B(?=(\d{3})+$)/g, ","));
-      this.sums[what].textContent = totals[what] ? `${before} ${now} of ${all} ${after}` : "";
-    }
-    this.sums.read.classList.toggle("now", Boolean(step.reads));
     const stored = this.scene.memory.filter((it) => it.level !== "map" && it.writes);
     const stores = stored.some((it) => memory.get(it.name).touched.length && step.writes);
-    this.sums.written.classList.toggle("now", Boolean(stores));
-    this.sums.products.classList.toggle("now", Boolean(step.product));
+    const words = {
+      read: ["↓ read", "bytes", step.reads], written: ["↑ written", "bytes", stores],
+      products: ["", "multiply-adds", step.product],
+    };
+    for (const [what, [before, after, moves]] of Object.entries(words)) {
+      const [now, all] = [sums[what], totals[what]].map((each) => `${each}`.replace(/\B(?=(\d{3})+$)/g, ","));
+      this.sums[what].textContent = totals[what] ? `${before} ${now} of ${all} ${after}` : "";
+      this.sums[what].classList.toggle("now", Boolean(moves));
+    }
     this.note.textContent = "";
     this.air.replaceChildren();
     if (moving && !still.matches) this.#fly(step, changed, uses);
@@ -197,18 +197,18 @@ export class Stage {
 
   /** What is loaded or stored moves between memory and chip. */
   #fly(step, changed, uses) {
-    const named = (items, name) => items.find((it) => it.name === name);
+    const tensor = (name) => this.scene.memory.find((it) => it.name === name);
     const chip = (test) => this.scene.chip.find(test);
     const whole = (it) => bounds(it, this.boxes.get(it), [...Array(it.rows * it.cols).keys()]);
     const flights = [
       ...(step.reads ?? []).map(([name, spans]) => {
-        const from = named(this.scene.memory, name);
+        const from = tensor(name);
         const to = chip((it) => changed.has(it.name) && it.colour === from.colour)
           ?? chip((it) => changed.has(it.name));
         return to && [from, bounds(from, this.boxes.get(from), [...indices(spans)]), whole(to)];
       }),
       ...(step.writes ?? []).map(([name, spans]) => {
-        const to = named(this.scene.memory, name);
+        const to = tensor(name);
         const from = chip((it) => uses.has(it.name) && it.colour === to.colour)
           ?? chip((it) => uses.has(it.name) || it.colour === to.colour);
         return to.level !== "map" && from && [to, whole(from), bounds(to, this.boxes.get(to), [...indices(spans)])];
