@@ -8,8 +8,6 @@ import os
 import re
 from pathlib import Path, PurePosixPath
 
-from verified_docs import languages
-
 SNIPPETS = "snippets"
 TESTS = "tests/snippets"
 MUTANTS = "tests/mutants"
@@ -35,7 +33,7 @@ def names(root: Path) -> list[str]:
         for place, _, files in os.walk(folder)
         if not place.endswith("__pycache__")
         for file in files
-        if file.endswith(tuple(languages.LANGUAGES))
+        if file.endswith(".py")
     )
 
 
