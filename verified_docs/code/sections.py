@@ -98,8 +98,6 @@ def _tree(text: str) -> ast.Module:
         return ast.parse(text)
     except SyntaxError as error:
         raise Refused(error.lineno or 1, f"syntax error: {error.msg}") from None
-    except ValueError as error:
-        raise Refused(1, f"this is no Python: {error}") from None
 
 
 def _markers(text: str) -> list[Marker]:
