@@ -6,9 +6,8 @@ are relative to the root of the repository, with slashes.
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
-
-from verified_docs import languages
 
 SNIPPETS = "snippets"
 TESTS = "tests/snippets"
@@ -35,7 +34,7 @@ def names(root: Path) -> list[str]:
         for place, _, files in os.walk(folder)
         if not place.endswith("__pycache__")
         for file in files
-        if file.endswith(tuple(languages.LANGUAGES))
+        if file.endswith(".py")
     )
 
 
@@ -64,25 +63,20 @@ def module(snippet: str) -> str:
     return ".".join(PurePosixPath(snippet_file(snippet)).with_suffix("").parts)
 
 
-def test_file(snippet: str) -> str:
-    """`softmax/online.py` -> `tests/snippets/softmax/test_online.py`."""
-    name = PurePosixPath(snippet)
-    return f"{TESTS}/{name.with_name(f'test_{name.stem}.py')}"
+def _place(pattern: str) -> Callable[[str], str]:
+    """Where something of a snippet is, by its folder and its name without suffix."""
+
+    def place(snippet: str) -> str:
+        name = PurePosixPath(snippet)
+        return pattern.format(name.parent, name.stem)
+
+    return place
 
 
-def mutants_file(snippet: str) -> str:
-    """`softmax/online.py` -> `tests/mutants/softmax/online.py`."""
-    return f"{MUTANTS}/{PurePosixPath(snippet).with_suffix('.py')}"
-
-
-def replay_file(snippet: str) -> str:
-    """`softmax/online.py` -> `tests/replays/softmax/online.py`."""
-    return f"{REPLAYS}/{PurePosixPath(snippet).with_suffix('.py')}"
-
-
-def replay_record(snippet: str) -> str:
-    """`softmax/online.py` -> `records/interpreter/replays/softmax/online.json`."""
-    return f"{REPLAYED}/{PurePosixPath(snippet).with_suffix('.json')}"
+test_file = _place(f"{TESTS}/{{}}/test_{{}}.py")
+mutants_file = _place(f"{MUTANTS}/{{}}/{{}}.py")
+replay_file = _place(f"{REPLAYS}/{{}}/{{}}.py")
+replay_record = _place(f"{REPLAYED}/{{}}/{{}}.json")
 
 
 def replayed(root: Path) -> list[str]:

@@ -45,6 +45,10 @@ def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(tmp_path):
     digest = base64.b64encode(hashlib.sha256(b"theme()").digest()).decode()
     assert f"'sha256-{digest}'" in policy
     assert rest in HTML
+    # What stands before its policy would be under none.
+    (tmp_path / "early.html").write_text(HTML.replace("<head>", "<head><script>"))
+    with pytest.raises(ValueError, match="no page may begin like this"):
+        apply(tmp_path)
 
 
 def test_the_zips_are_the_files_and_nothing_of_the_time(repository, tmp_path):

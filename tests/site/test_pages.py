@@ -65,15 +65,3 @@ def test_a_link_opens_the_badge_again_that_a_reader_closed(
         expect(badge).to_have_attribute("open", "")
         expect(badge.locator("summary")).to_be_in_viewport()
         badge.locator("summary").click()
-
-
-OUTSIDE = """() => [...document.querySelectorAll("article svg text")].filter(text => {
-    const inner = text.getBoundingClientRect()
-    const outer = text.ownerSVGElement.getBoundingClientRect()
-    return inner.width && (inner.left < outer.left - 1 || inner.top < outer.top - 1
-        || inner.right > outer.right + 1 || inner.bottom > outer.bottom + 1)
-}).map(text => text.textContent)"""
-
-
-def test_diagrams_hold_their_text(visit: Visit) -> None:
-    assert visit.page.evaluate(OUTSIDE) == []

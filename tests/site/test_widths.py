@@ -69,6 +69,7 @@ SILENT = """parts => [...document.querySelectorAll(parts)].filter(
     part => !part.checkVisibility()).map(part => part.textContent)"""
 # Of each picture, the text, the box and the letters' size of all that is read in it.
 PICTURES = "figure.plot > svg, figure.heat"
+DIAGRAMS = "article svg"
 TEXTS = """pictures => [...document.querySelectorAll(pictures)].map(
     picture => [...picture.querySelectorAll(
         "text:not(:has(tspan[y])), tspan[y], th, li, td > *"
@@ -77,7 +78,9 @@ TEXTS = """pictures => [...document.querySelectorAll(pictures)].map(
         const scale = text.ownerSVGElement?.getScreenCTM().a ?? 1
         const size = parseFloat(getComputedStyle(text).fontSize) * scale
         const frame = picture.getBoundingClientRect()
-        const inside = frame.left - 1 <= left && right <= frame.right + 1
+        const inside = left === right
+            || (frame.left - 1 <= left && right <= frame.right + 1
+            && frame.top - 1 <= top && bottom <= frame.bottom + 1)
         return { text: text.textContent, left, top, right, bottom, size, inside }
     }))"""
 
@@ -92,6 +95,8 @@ def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
 def test_a_page_in_three_widths(visit: Visit) -> None:
     page, order = visit.page, {}
     tall, small, cut, over = faults = [], [], [], []
+    for texts in page.evaluate(TEXTS, DIAGRAMS):
+        cut += [each for each in texts if not each["inside"]]
     # Between the widest and the narrowest, only pictures are looked at.
     for width in WIDTHS if page.locator(PICTURES).count() else WIDTHS[::2]:
         page.set_viewport_size(DESKTOP | {"width": width})

@@ -21,11 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from verified_docs import languages, layout
-
-COMMENT = languages.LANGUAGES[".py"].comment
 NAME = "[a-z][a-z0-9_]*"
-MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):({NAME})\]")
+MARKER = re.compile(rf"# --8<-- \[(start|end|line):({NAME})\]")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
 BLANK = "\t\f"
@@ -66,17 +63,10 @@ class Refused(Exception):
     """A line that cannot be published, and the reason."""
 
 
-def parse(text: str, path: Path) -> tuple[Section, dict[str, Section]]:
-    """The whole file and its sections. Raises SnippetError with the path."""
-    try:
-        return _parse(text, layout.is_wrong(path.name))
-    except Refused as error:
-        raise SnippetError(path, *error.args) from None
-
-
-def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
+def parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
+    """The whole file and its sections. Raises Refused and SyntaxError."""
     lines = text.split("\n")
-    tree = _tree(text)
+    tree = ast.parse(text)
     markers = _markers(text)
     spans = _spans(markers)
     _refuse_hidden(tree, spans)
@@ -92,15 +82,6 @@ def _parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
         shown = _show(name, span, lines, markers, statements)
         sections[name] = replace(shown, cut=_cut(functions, span))
     return whole, sections
-
-
-def _tree(text: str) -> ast.Module:
-    try:
-        return ast.parse(text)
-    except SyntaxError as error:
-        raise Refused(error.lineno or 1, f"syntax error: {error.msg}") from None
-    except ValueError as error:
-        raise Refused(1, f"this is no Python: {error}") from None
 
 
 def _markers(text: str) -> list[Marker]:

@@ -81,11 +81,16 @@ def parse(name: str, data: bytes, path: Path | None = None) -> Snippet:
     """The snippet in these bytes. Raises SnippetError."""
     path = path or Path(name)
     try:
-        text = data.decode("utf-8")
+        found = sections.parse(data.decode("utf-8"), layout.is_wrong(name))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SnippetError(path, line, "the file is not UTF-8") from None
-    return Snippet(name, path, data, *sections.parse(text, path))
+    except SyntaxError as error:
+        line, reason = error.lineno or 1, f"syntax error: {error.msg}"
+        raise SnippetError(path, line, reason) from None
+    except sections.Refused as error:
+        raise SnippetError(path, *error.args) from None
+    return Snippet(name, path, data, *found)
 
 
 def hunks(old: list[str], new: list[str]) -> Iterator[list[tuple[str, str, int]]]:

@@ -5,6 +5,7 @@ shows its values beside the labels while it is pointed at, tapped or focused, an
 last one does at rest: that is done by the stylesheet, because all values are drawn.
 """
 
+import functools
 import itertools
 import math
 import re
@@ -14,7 +15,7 @@ from html import escape
 from statistics import fmean
 from typing import Any
 
-from verified_docs.pages.figures import BREAKS, Source, beside, render
+from verified_docs.pages.figures import BREAKS, beside, render
 
 MARGIN = 14  # between the frame and the first and last column
 ZEROS = re.compile(r"\.0+(?!\d)|^1(\.0+)?\u00a0\u00d7\u00a0(?=10)")  # of a round number
@@ -67,18 +68,8 @@ LAYOUTS = WIDE, NARROW
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Measurements by row and column."""
-
-    rows: list[str]
-    columns: list[Any]
-    values: dict[tuple[str, Any], float]
-    source: Source
-
-
-@dataclass(frozen=True)
 class Line:
-    """A line of the plot, from point to point, or level at a value to compare with."""
+    """A line of a plot, from point to point."""
 
     name: str
     classes: str
@@ -87,116 +78,176 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Plot:
-    """What is drawn, and what the axes are called and how their values are shown."""
+class Frame:
+    """An x axis: its columns, and what it is called."""
+
+    layout: Layout
+    columns: list[Any]
+    x_words: str
+    x_scale: str = "linear"
+    first: Sequence[Any] = ()  # columns whose numbers have room before those of others
+
+    def x(self, value: float) -> float:
+        """The horizontal position, from the first column at the left."""
+        scale = SCALES[self.x_scale]
+        low, high = (scale(self.columns[n]) for n in (0, -1))
+        left, right = self.layout.left, self.layout.right
+        inner = right - left - 2 * MARGIN
+        return left + MARGIN + inner * (scale(value) - low) / (high - low or 1)
+
+    def x_axis(self) -> Iterator[str]:
+        """A tick for each column, its number where there is room, and what they are."""
+        left, bottom = self.layout.left, self.layout.bottom
+        taken: list[tuple[float, float]] = []
+        yield f'<path class="plot-axis" d="M{left},{bottom}H{self.layout.right}"/>'
+        for column in sorted(self.columns, key=lambda each: each not in self.first):
+            x, shown = self.x(column), number(column)
+            half = CHARACTER * len(shown) / 2
+            yield f'<path class="plot-axis" d="M{x:.1f},{bottom}v5"/>'
+            if all(abs(x - at) > half + other + CHARACTER for at, other in taken):
+                taken.append((x, half))
+                yield text(x, bottom + 20, shown, anchor="middle")
+        yield text(left, bottom + 44, escape(self.x_words), "plot-words")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plot(Frame):
+    """Lines, and levels to compare them with, by an x and a y axis."""
 
     lines: list[Line]
     levels: dict[str, float]
-    columns: list[Any]
-    x_scale: str
-    y_scale: str
-    x_words: str
     y_words: str
-    form: str
-    ticks: Sequence[Any] = ()  # columns whose numbers are shown before those of others
+    y_scale: str
+    form: str  # how values are shown
+
+    @functools.cached_property
+    def ticks(self) -> list[float]:
+        """The numbers of the y axis."""
+        values = [value for line in self.lines for value in line.values.values()]
+        shown = [*values, *self.levels.values()]
+        return round_ticks(max(shown)) if self.y_scale == "linear" else _powers(shown)
+
+    @functools.cached_property
+    def places(self) -> dict[str, float]:
+        """How high each label stands: at the end of its line, clear of the others."""
+        layout = self.layout
+        last = {line.name: [*line.values.values()][-1] for line in self.lines}
+        ends = {name: self.y(value) for name, value in (last | self.levels).items()}
+        names = sorted(ends, key=ends.__getitem__)
+        more = LEADING * (max(len(broken(name, layout)) for name in names) - 1)
+        edges = layout.top, layout.bottom - layout.below - more
+        places = spread([ends[n] for n in names], layout.row + more, *map(float, edges))
+        return dict(zip(names, places, strict=True))
+
+    def y(self, value: float) -> float:
+        """The vertical position, from the first tick at the bottom."""
+        scale = SCALES[self.y_scale]
+        low, high = (scale(self.ticks[n]) for n in (0, -1))
+        top, bottom = self.layout.top, self.layout.bottom
+        return bottom - (bottom - top) * (scale(value) - low) / (high - low)
 
     def text(self, value: float) -> str:
         """A value without the unit that the axis has in its words."""
         return beside(self.y_words, value, self.form)
 
+    def draw(self) -> str:
+        """The inside of the SVG."""
+        drawn = [*self._y_axis(), *self.x_axis(), *self._levels(), *self._lines()]
+        # Said once, by the columns.
+        return f'<g aria-hidden="true">{"".join(drawn)}</g>{"".join(self._columns())}'
 
-@dataclass(frozen=True)
-class Frame:
-    """Where numbers are on the drawing: `columns` across, `ticks` upwards."""
-
-    layout: Layout
-    x_scale: Callable[[float], float]
-    y_scale: Callable[[float], float]
-    columns: list[Any]
-    ticks: list[float]
-
-    def x(self, value: float) -> float:
-        """The horizontal position, from the first column at the left."""
-        low, high = (self.x_scale(self.columns[n]) for n in (0, -1))
+    def _y_axis(self) -> Iterator[str]:
+        """What the axis is, and a line with its number for each tick."""
         left, right = self.layout.left, self.layout.right
-        inner = right - left - 2 * MARGIN
-        return left + MARGIN + inner * (self.x_scale(value) - low) / (high - low or 1)
+        yield text(0, 18, escape(self.y_words), "plot-words")
+        for tick in self.ticks:
+            y, shown = self.y(tick), escape(ZEROS.sub("", self.text(tick)))
+            yield f'<path class="plot-grid" d="M{left},{y:.1f}H{right}"/>'
+            yield text(left - 6, y + 4, shown, anchor="end")
 
-    def y(self, value: float) -> float:
-        """The vertical position, from the first tick at the bottom."""
-        low, high = (self.y_scale(self.ticks[n]) for n in (0, -1))
-        top, bottom = self.layout.top, self.layout.bottom
-        return bottom - (bottom - top) * (self.y_scale(value) - low) / (high - low)
+    def _label(self, name: str) -> str:
+        x, y = self.layout.right + 34, self.places[name] + 4
+        lines = enumerate(broken(name, self.layout))
+        return "".join(text(x, y + n * LEADING, escape(line)) for n, line in lines)
 
+    def _value(self, name: str) -> tuple[int, float, str]:
+        """Where the value of a line stands, and which end of it.
 
-def draw(plot: Plot, layout: Layout) -> str:
-    """The inside of the SVG."""
-    values = [value for line in plot.lines for value in line.values.values()]
-    shown = [*values, *plot.levels.values()]
-    linear = plot.y_scale == "linear"
-    ticks = round_ticks(max(shown)) if linear else _powers(shown)
-    x_scale, y_scale = SCALES[plot.x_scale], SCALES[plot.y_scale]
-    frame = Frame(layout, x_scale, y_scale, plot.columns, ticks)
-    places = dict(_places(plot, frame))
-    drawn = "".join(
-        [
-            *_y_axis(plot, frame),
-            *x_axis(frame, plot.x_words, plot.ticks),
-            *_levels(plot, frame, places),
-            *_lines(plot, frame, places),
-        ]
-    )
-    # Said once, by the columns.
-    return f'<g aria-hidden="true">{drawn}</g>' + "".join(_columns(plot, frame, places))
+        It is far right of the name, or below its last line.
+        """
+        layout, y = self.layout, self.places[name] + 4
+        if not layout.below:
+            return layout.width - 1, y, "end"
+        more = LEADING * (len(broken(name, layout)) - 1)
+        return layout.right + 34, y + layout.below + more, "start"
 
-
-def _y_axis(plot: Plot, frame: Frame) -> Iterator[str]:
-    """What the axis is, and a line with its number for each tick."""
-    layout = frame.layout
-    yield f'<text class="plot-words" x="0" y="18">{escape(plot.y_words)}</text>'
-    for tick in frame.ticks:
-        y, text = frame.y(tick), ZEROS.sub("", plot.text(tick))
-        yield (
-            f'<path class="plot-grid" d="M{layout.left},{y:.1f}H{layout.right}"/>'
-            f'<text x="{layout.left - 6}" y="{y + 4:.1f}" text-anchor="end">'
-            f"{escape(text)}</text>"
-        )
-
-
-def x_axis(frame: Frame, words: str, first: Sequence[Any] = ()) -> Iterator[str]:
-    """A tick for each column, its number where there is room, and what they are.
-
-    The columns `first` choose their room before the others.
-    """
-    layout = frame.layout
-    taken: list[tuple[float, float]] = []
-    yield f'<path class="plot-axis" d="M{layout.left},{layout.bottom}H{layout.right}"/>'
-    for column in sorted(frame.columns, key=lambda column: column not in first):
-        x, text = frame.x(column), number(column)
-        half = CHARACTER * len(text) / 2
-        yield f'<path class="plot-axis" d="M{x:.1f},{layout.bottom}v5"/>'
-        if all(abs(x - at) > half + other + CHARACTER for at, other in taken):
-            taken.append((x, half))
+    def _levels(self) -> Iterator[str]:
+        """What the lines are compared with, each with its label and value."""
+        left, right = self.layout.left, self.layout.right
+        for name, value in self.levels.items():
+            y, (at, up, anchor) = self.y(value), self._value(name)
             yield (
-                f'<text x="{x:.1f}" y="{layout.bottom + 20}" text-anchor="middle">'
-                f"{text}</text>"
+                f'<path class="plot-level" d="M{left},{y:.1f}H{right}'
+                f'l14,{self.places[name] - y:.1f}h14"/>{self._label(name)}'
             )
-    yield (
-        f'<text class="plot-words" x="{layout.left}" y="{layout.bottom + 44}">'
-        f"{escape(words)}</text>"
+            yield text(at, up, escape(self.text(value)), anchor=anchor)
+
+    def _lines(self) -> Iterator[str]:
+        right = self.layout.right
+        for line in self.lines:
+            points = [(self.x(c), self.y(value)) for c, value in line.values.items()]
+            route = "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
+            x, y = points[-1]
+            place = self.places[line.name]
+            marks = "".join(
+                f'<path class="plot-mark" d="{line.marker}" '
+                f'transform="translate({x:.1f},{y:.1f})"/>'
+                for x, y in [*points, (right + 22, place)]
+            )
+            yield (
+                f'<g class="{line.classes}"><path class="plot-line" d="M{route}"/>'
+                f'<path class="plot-leader" d="M{x:.1f},{y:.1f}H{right}'
+                f'L{right + 14},{place:.1f}"/>{marks}</g>{self._label(line.name)}'
+            )
+
+    def _columns(self) -> Iterator[str]:
+        """What a column shows while it is looked at: its place, and all its values."""
+        left, right, top = self.layout.left, self.layout.right, self.layout.top
+        at = [self.x(column) for column in self.columns]
+        between = ((one + other) / 2 for one, other in itertools.pairwise(at))
+        edges = itertools.pairwise([left, *between, right])
+        for column, x, (begin, end) in zip(self.columns, at, edges, strict=True):
+            here = [line for line in self.lines if column in line.values]
+            said = ", ".join(
+                f"{line.name} {render(line.values[column], self.form)}"
+                for line in sorted(here, key=lambda line: self.places[line.name])
+            )
+            value_x, _, anchor = self._value(self.lines[0].name)
+            values = "".join(
+                f'<tspan x="{value_x}" y="{self._value(line.name)[1]:.1f}">'
+                f"{escape(self.text(line.values[column]))}</tspan>"
+                for line in here
+            )
+            yield (
+                f'<g class="plot-column" role="img" tabindex="0" '
+                f'aria-label="{escape(self.x_words)} {number(column)}: {escape(said)}">'
+                f'<rect x="{begin:.1f}" y="{top}" width="{end - begin:.1f}" '
+                f'height="{self.layout.bottom - top + 24}"/>'
+                f'<path d="M{x:.1f},{top}V{self.layout.bottom}"/>'
+                f'<text text-anchor="{anchor}"><tspan x="{value_x}" '
+                f'y="{top - 20}">at {number(column)}</tspan>{values}</text></g>'
+            )
+
+
+def text(x: float, y: float, words: str, kind: str = "", anchor: str = "") -> str:
+    """The HTML of some words; a place that was computed is rounded."""
+    told = {"class": kind, "x": x, "y": y, "text-anchor": anchor}
+    shown = "".join(
+        f' {key}="{value:.1f}"' if isinstance(value, float) else f' {key}="{value}"'
+        for key, value in told.items()
+        if value != ""
     )
-
-
-def _places(plot: Plot, frame: Frame) -> Iterator[tuple[str, float]]:
-    """How high each label stands: at the end of its line, and clear of the others."""
-    layout = frame.layout
-    ends = {line.name: frame.y(list(line.values.values())[-1]) for line in plot.lines}
-    ends |= {name: frame.y(value) for name, value in plot.levels.items()}
-    names = sorted(ends, key=ends.__getitem__)
-    more = LEADING * (max(len(broken(name, layout)) for name in names) - 1)
-    low, high = layout.top, layout.bottom - layout.below - more
-    places = spread([ends[n] for n in names], layout.row + more, low, high)
-    yield from zip(names, places, strict=True)
+    return f"<text{shown}>{words}</text>"
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -223,91 +274,6 @@ def broken(name: str, layout: Layout) -> list[str]:
             lines.append("")
         lines[-1] += word
     return [line.rstrip() for line in lines]
-
-
-def _label(layout: Layout, places: dict[str, float], name: str) -> str:
-    x, y = layout.right + 34, places[name] + 4
-    return "".join(
-        f'<text x="{x}" y="{y + n * LEADING:.1f}">{escape(line)}</text>'
-        for n, line in enumerate(broken(name, layout))
-    )
-
-
-def _beside(layout: Layout, places: dict[str, float], name: str) -> float:
-    """How high the value of a line stands: beside its name, or below the last line."""
-    more = LEADING * (len(broken(name, layout)) - 1) if layout.below else 0
-    return places[name] + 4 + layout.below + more
-
-
-def _levels(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str]:
-    """What the lines are compared with, each with its label and value."""
-    layout = frame.layout
-    for name, value in plot.levels.items():
-        y, up = frame.y(value), _beside(layout, places, name)
-        x, anchor = _value(layout)
-        yield (
-            f'<path class="plot-level" d="M{layout.left},{y:.1f}H{layout.right}'
-            f'l14,{places[name] - y:.1f}h14"/>{_label(layout, places, name)}'
-            f'<text x="{x}" y="{up:.1f}" text-anchor="{anchor}">'
-            f"{escape(plot.text(value))}</text>"
-        )
-
-
-def _lines(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str]:
-    layout = frame.layout
-    for line in plot.lines:
-        points = [(frame.x(c), frame.y(value)) for c, value in line.values.items()]
-        route = "L".join(f"{x:.1f},{y:.1f}" for x, y in points)
-        x, y = points[-1]
-        place = places[line.name]
-        marks = "".join(
-            f'<path class="plot-mark" d="{line.marker}" '
-            f'transform="translate({x:.1f},{y:.1f})"/>'
-            for x, y in [*points, (layout.right + 22, place)]
-        )
-        yield (
-            f'<g class="{line.classes}"><path class="plot-line" d="M{route}"/>'
-            f'<path class="plot-leader" d="M{x:.1f},{y:.1f}H{layout.right}'
-            f'L{layout.right + 14},{place:.1f}"/>{marks}</g>'
-            f"{_label(layout, places, line.name)}"
-        )
-
-
-def _value(layout: Layout) -> tuple[int, str]:
-    """Where values stand, and which end of them: below the name, or far right."""
-    if layout.below:
-        return layout.right + 34, "start"
-    return layout.width - 1, "end"
-
-
-def _columns(plot: Plot, frame: Frame, places: dict[str, float]) -> Iterator[str]:
-    """What each column shows while it is looked at: its place, and all its values."""
-    layout = frame.layout
-    at = [frame.x(column) for column in plot.columns]
-    between = ((one + other) / 2 for one, other in itertools.pairwise(at))
-    edges = [layout.left, *between, layout.right]
-    value_x, anchor = _value(layout)
-    for n, column in enumerate(plot.columns):
-        here = [line for line in plot.lines if column in line.values]
-        said = ", ".join(
-            f"{line.name} {render(line.values[column], plot.form)}"
-            for line in sorted(here, key=lambda line: places[line.name])
-        )
-        values = "".join(
-            f'<tspan x="{value_x}" y="{_beside(layout, places, line.name):.1f}">'
-            f"{escape(plot.text(line.values[column]))}</tspan>"
-            for line in here
-        )
-        yield (
-            f'<g class="plot-column" role="img" tabindex="0" '
-            f'aria-label="{escape(plot.x_words)} {number(column)}: {escape(said)}">'
-            f'<rect x="{edges[n]:.1f}" y="{layout.top}" '
-            f'width="{edges[n + 1] - edges[n]:.1f}" '
-            f'height="{layout.bottom - layout.top + 24}"/>'
-            f'<path d="M{at[n]:.1f},{layout.top}V{layout.bottom}"/>'
-            f'<text text-anchor="{anchor}"><tspan x="{value_x}" '
-            f'y="{layout.top - 20}">at {number(column)}</tspan>{values}</text></g>'
-        )
 
 
 def round_ticks(top: float) -> list[float]:

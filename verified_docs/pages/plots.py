@@ -8,7 +8,7 @@ from typing import Any
 
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import drawing, figures, sources
-from verified_docs.pages.drawing import MARKERS, Grid, Line, Plot, number
+from verified_docs.pages.drawing import MARKERS, Line, Plot, number
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.figures import NotYet, beside, breakable, render, unit
 
@@ -21,6 +21,16 @@ KINDS: dict[str, type] = dict.fromkeys(("levels", "values", "where"), dict)
 KINDS |= {"against": list, "only": list, "ticks": list}  # All others are text.
 Cells = dict[tuple[Any, Any], dict[str, Any]]  # a measurement by row and column
 SHADES = ("under 60\u00a0%", "60 to 70", "70 to 80", "80 to 90", "90 to 100", "faster")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Measurements by row and column."""
+
+    rows: list[str]
+    columns: list[Any]
+    values: dict[tuple[str, Any], float]
+    source: figures.Source
 
 
 @dataclass(frozen=True)
@@ -165,19 +175,20 @@ def plot(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
     if len({line.classes for line in lines}) < len(lines):
         raise PageError("two of its series have one colour in mkdocs.yml")
     shown = Plot(
-        lines,
-        _levels(evidence, options, form),
+        drawing.WIDE,
         found.columns,
-        str(options.get("x_scale", "linear")),
-        str(options.get("y_scale", "linear")),
         style.of(options["x"], "axes"),
-        style.of(options["y"], "axes"),
-        form,
+        str(options.get("x_scale", "linear")),
         options.get("ticks", ()),
+        lines=lines,
+        levels=_levels(evidence, options, form),
+        y_words=style.of(options["y"], "axes"),
+        y_scale=str(options.get("y_scale", "linear")),
+        form=form,
     )
     label = f"{title}: {shown.y_words} by {shown.x_words}"
     drawn = "".join(
-        layout.svg(label, drawing.draw(shown, layout), role="group")
+        layout.svg(label, replace(shown, layout=layout).draw(), role="group")
         for layout in drawing.LAYOUTS
     )
     corner = f"{series}, by {shown.x_words}"

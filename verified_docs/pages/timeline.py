@@ -12,7 +12,7 @@ from typing import Any
 
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import drawing, figures
-from verified_docs.pages.drawing import CHARACTER, SCALES, Frame, Layout, number
+from verified_docs.pages.drawing import CHARACTER, Frame, Layout, number, text
 from verified_docs.pages.figures import significant
 from verified_docs.pages.plots import Style, figure, parse
 
@@ -155,28 +155,25 @@ def _draw(tracks: list[Track], layout: Layout, axis: str, label: str) -> str:
     # The last number is the end of the last bar: what would touch it is left out.
     ticks = drawing.round_ticks(last)
     columns = [*(int(tick) for tick in ticks if tick < 0.85 * last), last]
-    frame = Frame(layout, SCALES["linear"], SCALES["linear"], columns, [])
+    frame = Frame(layout, columns, axis)
     drawn, y = [], 0
     for track in tracks:
-        drawn += [_text(y + 20, track.name, "plot-words"), _text(y + 38, track.words)]
+        drawn += [
+            text(0, y + 20, escape(track.name), "plot-words"),
+            text(0, y + 38, escape(track.words)),
+        ]
         y += HEAD
         for lane in track.lanes:
             if lane.name:
-                drawn.append(_text(y + 18, lane.name, "plot-lane"))
+                drawn.append(text(0, y + 18, escape(lane.name), "plot-lane"))
                 y += NAME
             names = enumerate(lane.rows)
-            drawn += [_text(y + ROW * n + 15, name) for n, name in names if name]
+            drawn += [text(0, y + ROW * n + 15, escape(it)) for n, it in names if it]
             drawn += [_bar(bar, frame, y + ROW * bar.row) for bar in lane.bars]
             y += ROW * len(lane.rows)
     layout = replace(layout, bottom=y + 8, height=y + 8 + BELOW)
-    drawn = [*drawing.x_axis(replace(frame, layout=layout), axis), *drawn]
+    drawn = [*replace(frame, layout=layout).x_axis(), *drawn]
     return layout.svg(label, "".join(drawn), role="img")
-
-
-def _text(y: float, words: str, classes: str = "") -> str:
-    """Words at the left side."""
-    kind = f'class="{classes}" ' if classes else ""
-    return f'<text {kind}x="0" y="{y}">{escape(words)}</text>'
 
 
 def _bar(bar: Bar, frame: Frame, y: int) -> str:
@@ -187,10 +184,7 @@ def _bar(bar: Bar, frame: Frame, y: int) -> str:
         f'width="{max(end - x - 1, 1):.1f}" height="{ROW - 3}"/>'
     )
     if end - x > CHARACTER * len(bar.text) + 4:
-        drawn += (
-            f'<text x="{(x + end - 1) / 2:.1f}" y="{y + 15}" text-anchor="middle">'
-            f"{escape(bar.text)}</text>"
-        )
+        drawn += text((x + end - 1) / 2, y + 15, escape(bar.text), anchor="middle")
     return drawn
 
 
