@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
+from verified_docs import languages
+
 SNIPPETS = "snippets"
 TESTS = "tests/snippets"
 MUTANTS = "tests/mutants"
@@ -34,7 +36,7 @@ def names(root: Path) -> list[str]:
         for place, _, files in os.walk(folder)
         if not place.endswith("__pycache__")
         for file in files
-        if file.endswith(".py")
+        if file.endswith(tuple(languages.LANGUAGES))
     )
 
 

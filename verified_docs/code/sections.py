@@ -21,8 +21,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from verified_docs import languages
+
+COMMENT = languages.LANGUAGES[".py"].comment
 NAME = "[a-z][a-z0-9_]*"
-MARKER = re.compile(rf"# --8<-- \[(start|end|line):({NAME})\]")
+MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):({NAME})\]")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
 BLANK = "\t\f"

@@ -23,7 +23,7 @@ from zlib import crc32
 
 import pytest
 
-from verified_docs import layout
+from verified_docs import languages, layout
 from verified_docs.code import snippets
 from verified_docs.evidence import machine, manifest, prepared, records
 
@@ -121,7 +121,7 @@ def demo(
         run = prepared.run(root, arguments, DEMO_SECONDS)
     else:
         run = subprocess.run(
-            [sys.executable, *arguments],
+            [*languages.language(snippet).command, *arguments],
             cwd=root,
             capture_output=True,
             encoding="utf-8",
