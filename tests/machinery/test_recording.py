@@ -333,7 +333,7 @@ ENDED = [
     (SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
     (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.exit()", "pytest ended with status 2"),
     (f"{SKIP}\n{BODY}pass", f"{BODY}os._exit(0)", "its tests did not run"),
-    ("VALUE", "import no\nVALUE", "pytest ended with status"),
+    ("VALUE", "import snippets.no\nVALUE", "pytest ended with status"),
 ]
 # Those that leave the GPU, in each of Triton's words for it.
 LEFT = [

@@ -144,6 +144,14 @@ FAULTS = [
     *((f"{SHOWN}X = {it}\n", 5, "code outside all sections") for it in ACTING),
     (f"{SHOWN}{REBOUND}", 6, "kernel is bound a second"),
     (f"@other\n{SHOWN}", 3, "code outside all sections"),
+    # What a copier may not have.
+    (f"import torch\nimport numpy as np\n{SHOWN}", 2, "numpy is imported; what may be"),
+    (
+        section("def kernel():\n    from a.b import c"),
+        3,
+        "a.b is imported; what may be",
+    ),
+    (f"from .other import x\n{SHOWN}", 1, ".other is imported; what may be"),
     # Half of a statement.
     (f"X = (\n{section('1')})\n", 2, "[start:a] is in the midst of a statement"),
     # What a reader cannot see.
@@ -205,6 +213,13 @@ def test_wrong_on_purpose_is_in_the_name_of_the_file_and_in_its_words():
     for name, data in (("tail.py", words), ("wrong_tail.py", b"X = 1\n")):
         with pytest.raises(SnippetError, match="the docstring of a file wrong_"):
             snippets.parse(f"softmax/{name}", data)
+
+
+def test_a_file_may_import_what_it_is_about():
+    text = b"import torch.nn\nfrom transformers import Llama\n"
+    assert snippets.parse("part/transformers_attention.py", text)
+    with pytest.raises(SnippetError, match="transformers is imported"):
+        snippets.parse("part/attention.py", text)
 
 
 def test_outside_sections_stand_a_docstring_imports_and_constants():

@@ -14,6 +14,7 @@ call modules at most, and no name is bound twice: what runs is what is shown.
 import ast
 import io
 import re
+import sys
 import textwrap
 import tokenize
 import unicodedata
@@ -21,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from verified_docs import languages
+from verified_docs import languages, layout
 
 COMMENT = languages.LANGUAGES[".py"].comment
 NAME = "[a-z][a-z0-9_]*"
@@ -29,6 +30,7 @@ MARKER = re.compile(rf"{COMMENT} --8<-- \[(start|end|line):({NAME})\]")
 CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
 BLANK = "\t\f"
+IMPORTED = {"torch", "triton", layout.SNIPPETS, *sys.stdlib_module_names}
 # What turns the order of text, joins, hangs on another character, or leaves no mark.
 UNSEEN = ("Cc", "Cf", "Mn")
 
@@ -66,17 +68,18 @@ class Refused(Exception):
     """A line that cannot be published, and the reason."""
 
 
-def parse(text: str, wrong: bool) -> tuple[Section, dict[str, Section]]:
-    """The whole file and its sections. Raises Refused and SyntaxError."""
+def parse(text: str, name: str) -> tuple[Section, dict[str, Section]]:
+    """The whole file of that name and its sections. Raises Refused and SyntaxError."""
     lines = text.split("\n")
     tree = ast.parse(text)
     markers = _markers(text)
     spans = _spans(markers)
     _refuse_hidden(tree, spans)
-    if (ast.get_docstring(tree) or "").startswith(WRONG) != wrong:
+    if (ast.get_docstring(tree) or "").startswith(WRONG) != layout.is_wrong(name):
         reason = f"the docstring of a file wrong_*, and of no other, starts: {WRONG}"
         raise Refused(1, reason)
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    _refuse_foreign(nodes, IMPORTED.union(Path(name).stem.split("_")))
     statements = _statements(nodes, lines)
     whole = _show("", (0, len(lines) + 1), lines, markers, statements)
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
@@ -131,6 +134,23 @@ def _refuse_hidden(tree: ast.Module, spans: dict[str, tuple[int, int]]) -> None:
                 reason = f"{name} is bound a second time; line {bound[name]} binds it"
                 raise Refused(node.lineno, reason)
             bound[name] = node.lineno
+
+
+def _refuse_foreign(nodes: list[ast.stmt], known: set[str]) -> None:
+    """Refuse an import that a reader who copies the file may not have."""
+    for node in nodes:
+        match node:
+            case ast.Import(names):
+                modules = [each.name for each in names]
+            case ast.ImportFrom(module, _, level):
+                modules = ["." * level + (module or "")]
+            case _:
+                continue
+        for module in modules:
+            if module.partition(".")[0] not in known:
+                allowed = "torch, triton, the standard library, other snippets"
+                reason = f"{module} is imported; what may be: {allowed}"
+                raise Refused(node.lineno, f"{reason}, and what the file's name names")
 
 
 def _shown(node: ast.stmt, spans: dict[str, tuple[int, int]]) -> bool:

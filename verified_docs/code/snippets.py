@@ -81,7 +81,7 @@ def parse(name: str, data: bytes, path: Path | None = None) -> Snippet:
     """The snippet in these bytes. Raises SnippetError."""
     path = path or Path(name)
     try:
-        found = sections.parse(data.decode("utf-8"), layout.is_wrong(name))
+        found = sections.parse(data.decode("utf-8"), name)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise SnippetError(path, line, "the file is not UTF-8") from None
