@@ -37,8 +37,8 @@ ADDRESS ?= 127.0.0.1:8000
 TAKEN = import socket; host, port = '$(ADDRESS)'.split(':'); \
 	exit(not socket.socket().connect_ex((host, int(port))))
 RECORDS ?= records
-# What tests need, to be missed before anything runs.
-TESTED = torch, triton, numpy, pytest, hypothesis, transformers
+# Says what the Python of a target lacks, before anything runs.
+NEEDS := -m verified_docs.needs
 
 .PHONY: help serve site test browser mutants one new lint style types check gpu memcheck bench audit clean
 
@@ -104,17 +104,18 @@ gpu memcheck bench: export PATH := $(MACHINE)
 RECORD = $(PARTS) $(if $(ALL),--all) --records $(RECORDS)
 
 gpu:  ## test on this machine's GPUs what is stale, and record it (ALL=1, RECORDS=DIR)
-	@$(PYTHON) -c "import $(TESTED)"
+	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis transformers
 	$(PYTHON) -m verified_docs gpu $(RECORD)
 
 memcheck:  ## the same tests, thinned, under compute-sanitizer; races in demos
 	@command -v compute-sanitizer >/dev/null || { echo "make $@: compute-sanitizer is" \
 		"not on the path; it comes with the CUDA toolkit" >&2; exit 1; }
-	@$(PYTHON) -c "import $(TESTED)"
+	@$(PYTHON) $(NEEDS) "make $@" torch triton numpy pytest hypothesis transformers
 	$(PYTHON) -m verified_docs gpu --memcheck $(RECORD)
 	$(PYTHON) -m pytest -q -p no:cacheprovider tests/memcheck
 
 bench:  ## time the kernels and their peers on this machine's GPU and record it
+	@$(PYTHON) $(NEEDS) "make $@" torch triton
 	$(PYTHON) -m benchmarks $(PARTS)
 
 audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, Lighthouse
@@ -125,6 +126,7 @@ clean:  ## remove what the other targets made, the installed packages too
 		.hypothesis .ruff_cache .mypy_cache *.egg-info
 
 $(INSTALLED): pyproject.toml constraints.txt
+	@$(PYTHON) $(NEEDS) make
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) '.[site]'
 	touch $@

@@ -10,11 +10,18 @@ from tests.machinery.repository import ROOT, Repository
 
 GPU_TARGETS = ("gpu", "memcheck", "bench")
 PYTHON = sys.executable
+OLD = """import runpy, sys
+sys.path[0] = '.'
+sys.version_info = (3, 11, 2)
+sys.argv = sys.argv[2:]
+runpy.run_module(sys.argv[0], run_name='__main__')
+"""
 # With which Python a target is called, and what it says.
-LACKING = {
-    f"{PYTHON} -S": "No module named 'torch'",
-    "python3": "that of the machine",
-}
+LACKING = [
+    (f"{PYTHON} old.py", "is Python 3.11.2; it must be 3.11.5 or newer"),
+    (f"{PYTHON} -S", f"{PYTHON} lacks torch, triton"),
+    ("python3", "that of the machine"),
+]
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 
 
@@ -24,6 +31,7 @@ class Tree(Repository):
     def make(self, *arguments: str) -> tuple[int, str]:
         path = f"{self.root / 'bin'}:{os.environ['PATH']}"
         run = self.run("make", *arguments, PATH=path, HOME=str(self.root))
+        assert "Traceback" not in run.stdout
         return run.returncode, run.stdout
 
 
@@ -44,10 +52,10 @@ def tree(tmp_path) -> Tree:
 
 @pytest.mark.parametrize("target", GPU_TARGETS)
 def test_what_a_gpu_target_lacks(tree, target):
-    tree.write({"benchmarks/__main__.py": "import torch"})
+    tree.write({"old.py": OLD})
     tree.script("bin/python3", "echo that of the machine; exit 1")
     tree.script(".venv/bin/python3", "echo that of .venv; exit 1")
-    for python, words in LACKING.items():
+    for python, words in LACKING:
         code, told = tree.make(target, f"PYTHON={python}")
         assert code
         assert words in told

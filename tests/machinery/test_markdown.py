@@ -1,7 +1,8 @@
-"""Pages through the extension: fences, directives, and refusals."""
+"""Pages through the extension: fences in every context, directives, and refusals."""
 
 import html
 import re
+import textwrap
 
 import pytest
 from markdown import Markdown
@@ -18,7 +19,38 @@ def kernel(repository: Repository) -> str:
     return repository.status().snippet.section("kernel").text
 
 
-def test_a_section_that_cuts_a_function_says_so(repository):
+def indent(text: str, by: str) -> str:
+    return textwrap.indent(text, by, lambda line: True)
+
+
+CONTEXTS = {
+    "plain": INCLUDE,
+    "tildes": INCLUDE.replace("```", "~~~~"),
+    "nested list": "1. one\n\n    - two\n\n" + indent(INCLUDE, " " * 8),
+    "quoted list": "> - item\n>\n" + indent(INCLUDE, ">     "),
+    "details": '??? question "Why?"\n\n    ??? success "So"\n\n'
+    + indent(INCLUDE, " " * 8),
+    "tab in admonition": '!!! note\n\n    === "A"\n\n' + indent(INCLUDE, " " * 8),
+    "html": '<div markdown="1">\n\n' + INCLUDE + "\n\n</div>",
+    "tabs for spaces": "- item\n\n" + indent(INCLUDE, "\t"),
+}
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_an_include_is_the_section_in_every_context(repository, kernel, context):
+    page = repository.page(f"Before.\n\n{CONTEXTS[context]}\n\nAfter.")
+    assert blocks(page) == [kernel]
+    assert page.count("<figure") == page.count("</figure>") == 1
+    assert "<a download " in page  # Where it leads, the check says.
+    assert "--8<--" not in page
+    assert "```" not in page
+
+
+def test_tabs_characters_and_blank_lines_survive(repository):
+    page = repository.page(INCLUDE.replace(":kernel", ":demo"))
+    shown = 'if __name__ == "__main__":\n\n\tprint("<b>", kernel(1, 2))\n'
+    assert blocks(page) == [shown]
+    # A section that cuts a function says so.
     file, part = "snippets/softmax/online.py", "part of <code>kernel</code>"
     repository.edit(file, "    return", "    # --8<-- [start:rest]\n    return")
     repository.edit(file, "[end:kernel]", "[end:rest]\n# --8<-- [end:kernel]")
@@ -44,6 +76,24 @@ def test_identifiers_and_lines_are_marked(repository):
     (line,) = re.findall(r'<span data-line="rescale">(.*?\n)</span>', page, re.S)
     text = html.unescape(re.sub(r"<[^>]*>", "", line))
     assert text == "    l_i = l_i * math.exp(\n        -m_i,\n    )\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "tag"),
+    [
+        ('1. Rescale $x$.\n{: data-line="rescale" }', "li"),
+        ('- Rescale. {: data-line="rescale" }\n\n    - deeper', "p"),
+        ('- Rescale $x$ {: data-line="rescale" }\n    - deeper', "li"),
+        ('- one\n\n- Rescale $x$ {: data-line="rescale" }\n\n- three', "p"),
+        ('!!! note\n\n    - Rescale *it* {: data-line="rescale" }', "li"),
+    ],
+)
+def test_a_step_of_an_algorithm_names_its_line(repository, step, tag):
+    page = repository.page(step)
+    assert page.count('data-line="rescale"') == 1
+    assert re.search(r'<(li|p) data-line="rescale">\s*(<p>)?Rescale', page)
+    assert f'<{tag} data-line="rescale">' in page
+    assert "{:" not in page
 
 
 def test_a_difference_is_computed(repository, kernel):
@@ -121,6 +171,16 @@ def test_a_file_to_take(repository):
     page = repository.page("{file: softmax/calls.py}")
     assert 'and 1 more, in <a download href="/snippets.zip">the zip</a>' in page
     assert "button" not in page
+
+
+def test_no_header_of_a_table_is_empty(repository):
+    rule = "|---|---|---|\n| a | b | c |"
+    none = repository.page(f"| | | |\n{rule}")
+    assert "<thead>" not in none
+    assert none.count("<td>") == 3
+    some = repository.page(f"| | $x$ | $x$ and *y* |\n{rule}")
+    assert re.findall(r"<t[hd]>(?=(.?))", some)[:3] == ["<", "\u2060", "\u2060"]
+    assert some.count("<th>") == 2
 
 
 @pytest.mark.parametrize(

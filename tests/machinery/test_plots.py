@@ -256,6 +256,42 @@ def test_the_numbers_of_the_y_axis(repository, body, values, wanted):
     assert [tick.replace("\u00a0", " ") for tick in found] == wanted
 
 
+def test_lines_that_are_no_kernels_are_named_by_their_key(repository):
+    body = PLOT.replace("series: kernel", "series: dtype")
+    body = body.replace("{dtype: float32}", "{kernel: torch.softmax}")
+    column = plot(repository, body).find("svg/g[@class='plot-column']")
+    named = re.findall("dtype [a-z0-9]+", column.get("aria-label"))
+    assert sorted(named) == ["dtype bfloat16", "dtype float32"]
+
+
+def test_a_measurement_may_be_a_curve(repository):
+    halves = [{"cols": cols, "fraction_of_copy": cols / 256} for cols in (64, 128)]
+    repository.measure(
+        [
+            {"kernel": ONLINE, "dtype": "float32", "curve": halves},
+            {"kernel": TORCH, "dtype": "float32", "curve": halves[:1]},
+            {"kernel": "elsewhere", "dtype": "float32"},
+        ]
+    )
+    lines = plot(repository, f"{PLOT}each: curve\n").findall("svg[1]//path")
+    first, second = (points(it) for it in lines if it.get("class") == "plot-line")
+    assert (len(first), len(second)) == (2, 1)
+    assert first[0] == second[0] != first[1]
+    with pytest.raises(PageError, match="measurements has a list 'points'"):
+        plot(repository, f"{PLOT}each: points\n")
+
+
+def test_a_page_chooses_what_the_axis_says_first(repository):
+    usual = {"kernel": "elsewhere", "dtype": "float32", "fraction_of_copy": 1.0}
+    near = (128, 8192, 16384, 1048576)
+    repository.measure([usual | {"cols": cols} for cols in near])
+    body = PLOT.replace("{copy: 1, half: 1/2}", "{copy: 1}")
+    for ticks, shown in (("", "8,192"), ("ticks: [16384]\n", "16,384")):
+        narrow = plot(repository, body + ticks).findall("svg")[1]
+        texts = narrow.findall("g[@aria-hidden]/text[@text-anchor='middle']")
+        assert {text.text for text in texts} == {"128", shown}
+
+
 QUANTITIES = """\
 record: softmax
 rows: kernel

@@ -39,18 +39,37 @@ def formulas(page: str) -> list[str]:
     return [re.sub(r"<[^>]*>", "", formula) for formula in found]
 
 
-def test_a_formula_and_what_follows_it(repository):
-    page = repository.page(
-        "$$\n\\begin{aligned} a &= b \\\\ &< \\m_i \\end{aligned}\n$$"
-    )
-    assert formulas(page) == ["a=b&lt;mi"]
-    assert page.count('display="block"') == page.count("data-search-exclude") == 1
-    assert len(re.findall(r'class="[^"]*\bt-m\b', page)) == 1
+CONTEXTS = {
+    "paragraph": "A $FORMULA$ in text, *and $FORMULA$ in stress*.",
+    "display": "$$\nFORMULA\n$$\n\n\\[FORMULA\\]",
+    "list": "- $FORMULA$\n\n    $$\n    FORMULA\n    $$",
+    "admonition": '!!! note "With $FORMULA$"\n\n    $$\n    FORMULA\n    $$',
+    "tab": '=== "A"\n\n    $FORMULA$\n\n    $$\n    FORMULA\n    $$',
+    "table": "| a | b |\n|---|---|\n| $FORMULA$ | $FORMULA$ |",
+    "html": '<div markdown="1">\n\n$FORMULA$\n\n$$\nFORMULA\n$$\n\n</div>',
+}
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_formulas_in_every_context(repository, context):
+    formula = r"a < b \text{ and } c > \m_i"
+    page = repository.page(CONTEXTS[context].replace("FORMULA", formula))
+    assert formulas(page) == ["a&lt;b\xa0and\xa0c&gt;mi"] * 2
+    assert page.count("data-search-exclude") == 2
+    displayed = CONTEXTS[context].count("$$") // 2 + CONTEXTS[context].count("\\[")
+    assert page.count('display="block"') == displayed
+    assert "\\(" not in page
+    assert "\\[" not in page
+    assert "arithmatex" not in page
+    assert len(re.findall(r'class="[^"]*\bt-m\b', page)) == 2
+
+
+def test_alignment_and_what_follows_a_formula(repository):
+    page = repository.page("$$\n\\begin{aligned} a &= b \\\\ &< c \\end{aligned}\n$$")
+    assert formulas(page) == ["a=b&lt;c"]
     page = repository.page("$x$, *not* lost, and $y$.")
     assert ",</var> <em>not</em> lost, and <var" in page  # A comma stays on the line.
     assert ".</var></p>" in page
-    assert page.count("data-search-exclude") == 2
-    assert 'display="block"' not in page
 
 
 def test_dollars_in_code_are_no_formulas(repository):
