@@ -19,7 +19,7 @@ class Tables(Treeprocessor):
     The cells of a table too wide for a phone carry the name of their column, for there
     each row becomes a card (furniture.css).
 
-    Each table is alone in a box: the theme exchanges it for one that scrolls, after which
+    Each table is alone in a box: the theme puts it into one that scrolls, after which
     a browser styles everything anew that stands in the same element.
     """
 
