@@ -18,6 +18,7 @@ TESTS := $(VENV)/test-installed
 PACKAGES := node_modules/installed
 VENDOR := docs/assets/vendor/.installed
 # The characters of formulas, of which the font keeps no others: it would be ten times as big.
+# Hints for coarse screens, which the font of the text has none of, were another quarter.
 FORMULAS := U+20-7E,U+B1,U+B7,U+D7,U+2C6,U+2DC,U+391-3C9,U+3D1,U+3D5,U+3F5,U+2016,U+2026
 FORMULAS := $(FORMULAS),U+2032-2034,U+203E,U+2061-2064,U+210B,U+210E,U+2110,U+2112,U+2113
 FORMULAS := $(FORMULAS),U+211B,U+212C,U+2130-2133,U+2190-2194,U+21A6,U+2200-2209,U+220F-221E
@@ -145,7 +146,7 @@ $(VENDOR): $(PACKAGES) Makefile
 	mkdir -p docs/assets/vendor/temml docs/assets/vendor/fonts
 	cp node_modules/temml/dist/Temml-STIX2.css docs/assets/vendor/temml/
 	pyftsubset node_modules/@fontsource/stix-two-math/files/stix-two-math-latin-400-normal.woff2 \
-		--unicodes=$(FORMULAS) --flavor=woff2 \
+		--unicodes=$(FORMULAS) --no-hinting --flavor=woff2 \
 		--output-file=docs/assets/vendor/temml/STIXTwoMath.woff2
 	cp node_modules/@fontsource-variable/source-sans-3/files/source-sans-3-latin-wght-normal.woff2 \
 		node_modules/@fontsource/jetbrains-mono/files/jetbrains-mono-latin-400-normal.woff2 \

@@ -14,7 +14,7 @@ FRAMES = """() => document.fonts.ready.then(() => new Promise(done =>
 
 
 @pytest.mark.parametrize("size", [{"width": 1440, "height": 900}, PHONE], ids=str)
-@pytest.mark.parametrize("path", ["", "attention/fp8/", "attention/flash-attention-2/"])
+@pytest.mark.parametrize("path", ["", "attention/fp8/", "backward/two-kernels/"])
 def test_late_fonts_move_little(
     browser: Browser, address: str, path: str, size: dict[str, int]
 ) -> None:

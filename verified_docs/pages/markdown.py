@@ -27,7 +27,7 @@ from verified_docs.pages.opening import Opening
 from verified_docs.pages.plots import Style
 from verified_docs.pages.site import OfSite, Site, base
 from verified_docs.pages.terms import Terms
-from verified_docs.pages.tree import Headers
+from verified_docs.pages.tree import Tables
 
 # Or a code span, in which none is meant.
 DIRECTIVE = re.compile(
@@ -90,7 +90,7 @@ class VerifiedDocs(Extension):
         md.registerExtension(self)
         # After fences (25).
         md.preprocessors.register(Directives(md, self.site), "verified-directives", 24)
-        md.treeprocessors.register(Headers(md), "verified-headers", 10)
+        md.treeprocessors.register(Tables(md), "verified-tables", 10)
         formulas = TexTreeprocessor(md, tex, self.site.mark)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         md.treeprocessors.register(Terms(md, self.site), "verified-terms", 5)

@@ -9,7 +9,7 @@ JOINER = "\N{WORD JOINER}"
 ROW = 80
 
 
-class Headers(Treeprocessor):
+class Tables(Treeprocessor):
     """Leaves no table header empty: a header cell must have something to say.
 
     Markdown cannot write a table without a header. One whose cells are all empty is
@@ -18,10 +18,13 @@ class Headers(Treeprocessor):
 
     The cells of a table too wide for a phone carry the name of their column, for there
     each row becomes a card (furniture.css).
+
+    Each table is alone in a box: the theme puts it into one that scrolls, after which
+    a browser styles everything anew that stands in the same element.
     """
 
     def run(self, root: Element) -> None:
-        """Change the headers in place."""
+        """Change the tables in place."""
         for table in root.iter("table"):
             head = table.find("thead")
             if head is not None and not _text(head):
@@ -33,6 +36,12 @@ class Headers(Treeprocessor):
                 cell.tag = "td"
             elif not cell.text:
                 cell.text = JOINER
+        for parent in list(root.iter()):
+            for n, table in enumerate(parent):
+                if table.tag == "table" and not table.get("class"):
+                    parent[n] = box = Element("div")
+                    box.append(table)
+                    box.tail, table.tail = table.tail, None
 
 
 def _label(head: Element, *rows: Element) -> None:

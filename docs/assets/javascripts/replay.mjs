@@ -94,7 +94,8 @@ class View {
       [line, make("div", {}, range.cloneContents(), "\n")]));
     for (const text of this.texts.values()) text.style.setProperty("--own", indent(text.textContent));
     this.text.append(...this.texts.values());
-    new ResizeObserver(() => this.fit()).observe(this.picture);
+    // It is drawn in a task of its own.
+    new ResizeObserver(() => setTimeout(() => this.fit())).observe(this.picture);
   }
 
   get steps() {
@@ -115,11 +116,10 @@ class View {
     this.last = this.size = null;
     this.asks = [...this.steps.keys()].filter((n) => this.asked(n));
     this.stage.load(this.run, sizes);
-    this.fit();
+    if (this.stage.boxes) this.fit();
   }
 
   fit() {
-    if (!this.run) return;
     const [stage, code] = [this.picture, this.code].map((it) => it.getBoundingClientRect());
     const { width, height } = stage;
     // With room, the code stands beside memory.
@@ -157,10 +157,9 @@ class View {
   /** `said` comes before the sentence; no line is `lit` before the reader does something. */
   show(at, { secret, moving, lit, said = "" } = {}) {
     this.last = [at, { secret, lit, said }];
-    if (!this.stage.boxes) return; // It has no size yet.
     const { run, steps } = this;
     const step = steps[at];
-    this.stage.show(frame(run, at), { secret, moving });
+    if (this.stage.boxes) this.stage.show(frame(run, at), { secret, moving });
     const program = run.programs.findLastIndex(({ start }) => start <= at);
     const { label, kernel } = run.programs[program] ?? {};
     const { unit } = this.trace;

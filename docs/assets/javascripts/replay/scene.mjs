@@ -152,10 +152,11 @@ export function arranged(scene, size) {
   let best = arrange(scene, size, SMALLEST, TINY);
   let most = -Infinity;
   for (let cell = LARGEST; cell >= SMALLEST; cell -= 1) {
-    for (let small = cell; small >= TINY; small -= 1) {
+    for (let small = TINY; small <= cell; small += 1) {
       const tried = arrange(scene, size, cell, small);
+      if (!tried.fits || tried.height > size.height) break;
       const sum = 2 * worth(cell) + worth(small) - tried.height;
-      if (sum > most && tried.fits && tried.height <= size.height) [best, most] = [tried, sum];
+      if (sum > most) [best, most] = [tried, sum];
     }
   }
   return best;

@@ -75,7 +75,7 @@ export class Stage {
         x: at.x + 0.5, y: at.y + 0.5, width: at.w - 1, height: at.h - 1, rx: 2, class: "cell",
         "fill-opacity": 0.06,
       });
-      const cell = { rect };
+      const cell = { rect, at };
       rect.peek = [it, index, cell];
       group.append(rect);
       if (it.bars) {
@@ -90,7 +90,6 @@ export class Stage {
         });
         group.append(cell.text);
       }
-      if (it.key === "memory") group.append((cell.mark = draw("path", { class: "used" })));
       return cell;
     });
     const outline = draw("path", { class: "outline" });
@@ -127,15 +126,14 @@ export class Stage {
       const others = this.scene.chip.filter((o) => (o.place ?? o.name) === (it.place ?? it.name));
       const newest = Math.max(-1, ...others.map((o) => chip.get(o.name)?.since ?? -1));
       const shown = held ? held.since === newest : !it.place && newest < 0;
-      const asked = secret?.name === it.name;
-      this.parts.get(it).group.classList.toggle("away", !shown);
-      this.parts.get(it).group.classList.toggle("empty", !held);
-      this.parts.get(it).group.classList.toggle("gone", Boolean(held?.gone));
+      const { group, cells } = this.parts.get(it);
+      group.classList.toggle("away", !shown);
+      group.classList.toggle("empty", !held);
+      group.classList.toggle("gone", Boolean(held?.gone));
       const old = changed.has(it.name) ? held?.before : null;
-      this.#paint(it, held?.values ?? [], { asked, old });
-      const all = [...Array(it.rows * it.cols).keys()];
-      const kind = changed.has(it.name) ? "new" : "uses";
-      this.#outline(it, held && (changed.has(it.name) || uses.has(it.name)) ? all : [], kind);
+      this.#paint(it, held?.values ?? [], { asked: secret?.name === it.name, old });
+      const kind = changed.has(it.name) ? "new" : uses.has(it.name) && "uses";
+      this.#outline(it, held && kind ? [...cells.keys()] : [], kind);
     }
     const { totals } = this.run;
     const stored = this.scene.memory.filter((it) => it.level !== "map" && it.writes);
@@ -164,14 +162,15 @@ export class Stage {
       const text = hides ? "?" : written(value, digits);
       const kind = value === null || value === undefined ? "cell none"
         : value === "-inf" ? "cell masked" : value === "nan" ? "cell nan" : "cell";
+      const read = reads?.[index];
       // Setting what is there already costs as much as a change.
-      const key = `${text}|${kind}|${hides || value}|${old?.[index]}|${reads?.[index]}`;
+      const key = `${[text, kind, hides || value, old?.[index], read]}`;
       if (cell.key === key) continue;
       Object.assign(cell, { key, value: hides ? "?" : value });
+      const { x, y, w, h } = cell.at;
       if (cell.text) cell.text.textContent = text;
       cell.rect.setAttribute("class", kind);
       if (it.bars) {
-        const { x, y, w, h } = placed(it, this.boxes.get(it), index);
         const scale = (each) => x + 1 + ((each - it.low) / (it.high - it.low || 1)) * (w - 2);
         const [from, to] = [scale(0), Number.isNaN(now) ? scale(0) : scale(now)];
         cell.bar.setAttribute("x", Math.min(from, to));
@@ -182,15 +181,15 @@ export class Stage {
         const strength = Number.isNaN(now) ? 0 : 0.06 + (0.44 * Math.abs(now)) / it.shade;
         cell.rect.setAttribute("fill-opacity", strength.toFixed(3));
       }
-      if (cell.mark) {
+      if (cell.mark || read) {
         // A corner for each time that it was read.
-        const { x, y, w } = placed(it, this.boxes.get(it), index);
         const c = Math.min(6, w / 3.5), far = w - 1;
         const corners = [
           `M${x + 1} ${y + 1}h${c}l${-c} ${c}z`, `M${x + far} ${y + 1}v${c}l${-c} ${-c}z`,
           `M${x + far} ${y + far}h${-c}l${c} ${-c}z`, `M${x + 1} ${y + far}v${-c}l${c} ${c}z`,
         ];
-        cell.mark.setAttribute("d", corners.slice(0, reads?.[index] ?? 0).join(""));
+        if (!cell.mark) cell.rect.after((cell.mark = draw("path", { class: "used" })));
+        cell.mark.setAttribute("d", corners.slice(0, read).join(""));
       }
     }
   }
@@ -199,7 +198,7 @@ export class Stage {
   #fly(step, changed, uses) {
     const tensor = (name) => this.scene.memory.find((it) => it.name === name);
     const chip = (test) => this.scene.chip.find(test);
-    const whole = (it) => bounds(it, this.boxes.get(it), [...Array(it.rows * it.cols).keys()]);
+    const whole = (it) => bounds(it, this.boxes.get(it), [...this.parts.get(it).cells.keys()]);
     const flights = [
       ...(step.reads ?? []).map(([name, spans]) => {
         const from = tensor(name);

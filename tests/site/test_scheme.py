@@ -1,0 +1,25 @@
+"""The button for dark and light, which is the site's own."""
+
+from playwright.sync_api import Browser
+
+from tests.site.visit import go
+
+LOOKS = """() => [document.body.dataset.mdColorScheme,
+    document.querySelector('#dark').ariaPressed === 'true']"""
+DARK, LIGHT = ["slate", True], ["default", False]
+
+
+def test_the_scheme_is_the_systems_until_the_reader_chooses(
+    browser: Browser, address: str
+) -> None:
+    context = browser.new_context(color_scheme="dark")
+    page = context.new_page()
+    go(page, address)
+    assert page.evaluate(LOOKS) == DARK
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(LOOKS) == LIGHT
+    page.get_by_role("button", name="Dark scheme").click()
+    assert page.evaluate(LOOKS) == DARK
+    go(page, address + "take/")
+    assert page.evaluate(LOOKS) == DARK
+    context.close()
