@@ -8,7 +8,7 @@ import pytest
 import torch
 import triton
 
-from tests.machinery.small_site import SmallSite
+from tests.machinery.small_site import PAGE, SmallSite
 from verified_docs import layout
 from verified_docs.__main__ import main
 from verified_docs.code import snippets
@@ -199,12 +199,28 @@ def test_what_is_never_stored_is_not_in_memory():
         ("replay: part/two.py", "no run of part/two.py is recorded: describe it in"),
         (f"replay: {ONE}\nrun: second", "there is no 'second'"),
         (f"replay: {ONE}\nspeed: 2", "there is no option 'speed'"),
+        (
+            f"replay: {ONE}\nsteps: {{up: It rises}}",
+            "of no step is it said that 'It ri",
+        ),
         ("run: first", "it needs the option 'replay'"),
     ],
 )
 def test_a_fence_that_names_nothing(replayed, fence, reason):
     with pytest.raises(Exception, match=re.escape(reason)):
         replayed.page(f"```replay\n{fence}\n```")
+
+
+def test_a_link_leads_to_the_step_of_which_its_words_are_said(replayed):
+    fence = FENCE.replace(ONE, f"{ONE}\nsteps: {{one: maximum is 1}}")
+    page = f"{replayed.read(PAGE)}\n{fence}\n\nSee [it](#step-one)."
+    replayed.write({PAGE: page})
+    assert replayed.found() == []
+    replayed.write({PAGE: page.replace("#step-one", "#step-two")})
+    (found,) = replayed.found()
+    assert "'#step-two', which has no anchor 'step-two'" in found
+    anchor = '<i id="step-one" data-hash="#replay-part-one=first:2"></i>'
+    assert anchor in replayed.page(fence)
 
 
 def test_the_check_of_replays(replayed, capsys):

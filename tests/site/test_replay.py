@@ -290,6 +290,21 @@ def opened(page: Page, address: str) -> None:
     page.wait_for_selector("verified-replay[ready]")
 
 
+def test_a_link_in_the_prose_shows_its_step(page: Page, address: str) -> None:
+    opened(page, address + PAGE)
+    replay = page.locator("verified-replay")
+    link = page.locator("article a[href='#step-stays']")
+    for _ in range(2):
+        # The second time the address has it already, and the reader has gone on.
+        link.click()
+        expect(replay.locator(".replay-say")).to_contain_text("so the factor is 1")
+        expect(replay).to_be_in_viewport(ratio=1)
+        assert page.locator(".replay-line:not(.off)").count() >= 1
+        replay.get_by_role("button", name="Forward").click()
+    page.go_back()
+    expect(link).to_be_in_viewport()
+
+
 def test_one_number_is_to_be_guessed(online: Page, record: dict[str, Any]) -> None:
     replay = online.locator("verified-replay")
     steps = record["runs"][0]["steps"]
@@ -360,4 +375,6 @@ def test_without_scripts_the_figure_stays(browser: Browser, address: str) -> Non
     replay = page.locator("verified-replay")
     box, frames = replay.bounding_box(), replay.locator("> figure").bounding_box()
     assert box["height"] >= frames["height"] > 0
+    page.locator("article a[href='#step-stays']").click()
+    expect(replay.locator("figure svg").first).to_be_in_viewport(ratio=1)
     context.close()

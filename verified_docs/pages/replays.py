@@ -21,7 +21,7 @@ from verified_docs.pages.errors import PageError
 from verified_docs.pages.plots import parse
 from verified_docs.pages.site import Site
 
-OPTIONS = {"replay", "run"}
+OPTIONS = {"replay", "run", "steps"}
 # Boxes for a stage, in pixels: beside the navigation of a desktop, and on a phone.
 WIDE = {"width": 808, "height": 480, "beside": 378}
 NARROW = {"width": 340, "height": 520, "beside": 0}
@@ -41,11 +41,15 @@ def render(site: Site, body: str) -> str:
     record = records.replay(path)
     runs: dict[str, Facts] = {run["name"]: run for run in record["runs"]}
     run = runs[options.get("run", next(iter(runs)))]
+    place = "replay-" + name.removesuffix(".py").replace("/", "-")
+    told = [run, *runs.values()]
+    steps = options.get("steps", {}).items()
+    anchors = "".join(anchor(place, told, *step) for step in steps)
     attributes = {
         "src": f"{site.base}{layout.replay_record(name)}",
         "snippet": name,
         "data-run": run["name"],
-        "id": "replay-" + name.removesuffix(".py").replace("/", "-"),
+        "id": place,
     }
     attributes["style"] = ";".join(f"--{k}:{v}" for k, v in sizes(record).items())
     shown = " ".join(f'{key}="{escape(text)}"' for key, text in attributes.items())
@@ -55,10 +59,20 @@ def render(site: Site, body: str) -> str:
         for n, svg in zip(run["frames"], drawn, strict=True)
     )
     return (
-        f"<verified-replay {shown} data-search-exclude>"
+        f"<verified-replay {shown} data-search-exclude>{anchors}"
         f'<figure class="diagram replay-frames"><ol>{frames}</ol><figcaption>'
         f"{caption(name, run)}</figcaption></figure></verified-replay>"
     )
+
+
+def anchor(place: str, runs: list[Facts], name: str, words: str) -> str:
+    """What a link of the page leads to: the first step of which the words are said."""
+    for run in runs:
+        for n, step in enumerate(run["steps"], 1):
+            if words in step["say"]:
+                at = escape(f"#{place}={run['name']}:{n}")
+                return f'<i id="step-{escape(name)}" data-hash="{at}"></i>'
+    raise PageError(f"of no step is it said that {words!r}")
 
 
 def sizes(record: Facts) -> dict[str, str]:

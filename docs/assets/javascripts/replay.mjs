@@ -234,15 +234,9 @@ class Replay extends HTMLElement {
       if (isIntersecting) this.start();
     }, { rootMargin: "800px" });
     this.near.observe(this);
-    this.follow = () => this.#follow();
-    addEventListener("hashchange", this.follow);
+    addEventListener("hashchange", () => this.#follow());
+    addEventListener("click", ({ target }) => target.closest("a")?.hash === location.hash && this.#follow());
     if (this.#address()) this.start();
-  }
-
-  disconnectedCallback() {
-    this.near.disconnect();
-    removeEventListener("hashchange", this.follow);
-    this.play(false);
   }
 
   async start() {
@@ -250,8 +244,7 @@ class Replay extends HTMLElement {
     if (this.started) return;
     this.started = true;
     try {
-      const trace = await this.#fetched(this.getAttribute("src"));
-      this.view = new View(trace);
+      this.view = new View(await this.#fetched(this.getAttribute("src")));
     } catch {
       return; // The figure stays.
     }
@@ -262,21 +255,21 @@ class Replay extends HTMLElement {
   }
 
   async #fetched(address) {
-    const answer = await fetch(address);
-    if (!answer.ok) throw new Error(answer.statusText);
-    return answer.json();
+    return (await fetch(address)).json(); // An error is a page, and no JSON.
   }
 
-  /** Run and step of an address that leads here. */
+  /** Run and step of an address that leads here or to a name. */
   #address() {
-    const [, id, run, step] = /^#(.+)=(.+):(\d+)$/.exec(decodeURI(location.hash)) ?? [];
-    return id === this.id ? { run, step: step - 1 } : null;
+    const { hash } = this.querySelector(":target")?.dataset ?? location;
+    const [, id, run, step] = /^#(.+)=(.+):(\d+)$/.exec(decodeURI(hash)) ?? [];
+    return id === this.id && [run, step - 1];
   }
 
   #follow() {
     const to = this.view && this.#address();
     if (!to) return;
-    this.#choose(to.run, to.step);
+    this.play(false);
+    this.#choose(...to);
     this.scrollIntoView({ block: "nearest" });
   }
 
@@ -415,9 +408,9 @@ class Replay extends HTMLElement {
       else this.timer = setTimeout(turn, PACE[this.unit]);
     };
     if (on) this.timer = setTimeout(turn, 300);
-    if (this.playing) this.playing.textContent = this.playing.ariaLabel = on ? "Pause" : "Play";
+    this.playing.textContent = this.playing.ariaLabel = on ? "Pause" : "Play";
     // Nobody can listen as fast as it plays.
-    if (this.view) this.view.say.ariaLive = on ? "off" : "polite";
+    this.view.say.ariaLive = on ? "off" : "polite";
   }
 
   #show(moving, said) {
