@@ -59,10 +59,16 @@ def add(x: torch.Tensor, y: torch.Tensor, *, block: int = 1024) -> torch.Tensor:
                 "use torch.no_grad() or detach"
             )
 
+    # --8<-- [start:grid]
+    # --8<-- [line:room]
+    out = torch.empty_like(x)
+    # --8<-- [line:programs]
     size = x.numel()
-    out = torch.empty((size,), dtype=x.dtype, device=x.device)
+    grid = (triton.cdiv(size, block),)
     with torch.cuda.device_of(x):
-        add_kernel[(triton.cdiv(size, block),)](x, y, out, size, BLOCK=block)
+        # --8<-- [line:start]
+        add_kernel[grid](x, y, out, size, BLOCK=block)
+    # --8<-- [end:grid]
     return out
 
 

@@ -12,8 +12,8 @@ MUTANTS = [
     Mutant("program * BLOCK + ", "program + ", "programs that overlap"),
     Mutant("x + y, mask", "x - y, mask", "a wrong sign"),
     Mutant(
-        "torch.empty((size,), dtype=x.dtype, device=x.device)",
-        "torch.empty((size,), device=x.device)",
+        "torch.empty_like(x)",
+        "torch.empty(x.shape, device=x.device)",
         "always float32",
     ),
     Mutant("x.dtype not in DTYPES", "False", "any dtype accepted"),
