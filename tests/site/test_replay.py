@@ -4,7 +4,7 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -15,6 +15,7 @@ from tests.site.visit import DESKTOP, PHONE
 PAGE = "softmax/online/"
 SCRIPTS = SITE / "assets/javascripts"
 RECORDS = SITE / "records/interpreter/replays"
+Motion = Literal["reduce", "no-preference"]
 BYTES = 15_000  # of script, and 20,000 of a trace, as they are sent
 
 # Each height that the replay has had, and what moved in it though nobody asked.
@@ -282,12 +283,42 @@ def test_a_phone_shows_what_happens_and_what_is_said(
     assert page.evaluate(COVERS) == "replay"
 
 
-def opened(page: Page, address: str) -> None:
-    """Go to a page whose replay is there, and moves at once."""
-    page.emulate_media(reduced_motion="reduce")
+def opened(page: Page, address: str, motion: Motion = "reduce") -> None:
+    """Go to a page whose replay is there, and at once, unless motion is asked for."""
+    page.emulate_media(reduced_motion=motion)
     page.goto(address)
     page.locator("verified-replay").scroll_into_view_if_needed()
     page.wait_for_selector("verified-replay[ready]")
+
+
+# The pages with a replay.
+PAGES = sorted(
+    f"{path.parent.relative_to(SITE)}/".removeprefix("./")
+    for path in SITE.rglob("index.html")
+    if "<verified-replay" in path.read_text()
+)
+# The steps, by the keyboard, of which another sentence is said than that of its view.
+UNSAID = """() => {
+    const replay = document.querySelector("verified-replay")
+    const slider = replay.querySelector("input[type=range]")
+    const steps = replay.view.steps
+    return steps.flatMap(({ say }, n) => {
+        if (n) slider.dispatchEvent(
+            new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }))
+        return replay.querySelector(".replay-say").textContent.includes(say) ? [] : [n]
+    })
+}"""
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_step_can_be_shown_with_motion(
+    page: Page, address: str, name: str
+) -> None:
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    opened(page, address + name, motion="no-preference")
+    assert page.evaluate(UNSAID) == []
+    assert errors == []
 
 
 def test_a_link_in_the_prose_shows_its_step(page: Page, address: str) -> None:

@@ -213,7 +213,7 @@ export class Stage {
         return to.level !== "map" && from && [to, whole(from), bounds(to, this.boxes.get(to), [...indices(spans)])];
       }),
     ];
-    for (const [it, from, to] of flights.filter((each) => each?.every(Boolean))) {
+    for (const [it, from, to] of flights.filter((each) => each && each.every(Boolean))) {
       const card = draw("rect", {
         class: `card t-${it.colour}`, x: to.x, y: to.y, width: to.w, height: to.h, rx: 3,
       });
