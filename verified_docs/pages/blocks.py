@@ -23,6 +23,7 @@ from verified_docs.pages import (
     notebook,
     plots,
     replays,
+    sliders,
     sources,
     timeline,
 )
@@ -182,20 +183,16 @@ def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
     ceilings = record.data["ceilings"] if record else {}
     measured = {key: ceilings.get(key) for key in ("copy", "matmul")}
     roofs = {key: options[key] for key in ("bandwidth", "fp32", "bf16")}
-    data = " ".join(
-        f'data-{key}="{escape(str(value))}"'
-        for key, value in {**roofs, **measured}.items()
-        if value
-    )
+    data = {key: str(value) for key, value in {**roofs, **measured}.items() if value}
     gpu = record.gpu if record else site.evidence.quoted
     source = figures.stated(
         f"{options['source']} | {options['source']}", site.works, site.base
     )
-    return (
-        f"<figure><verified-roofline {data}></verified-roofline><figcaption>"
-        f"Roofs: {source}. Dashed: a copy and a product, measured "
-        f"on {escape(gpu)}.</figcaption></figure>"
+    caption = (
+        f"<figcaption>Roofs: {source}. Dashed: a copy and a product, measured "
+        f"on {escape(gpu)}.</figcaption>"
     )
+    return sliders.render("verified-roofline", data, caption)
 
 
 def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -253,7 +250,10 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     # A recorded run of a kernel, which can be stepped through.
     "replay": (lambda site, body, _: replays.render(site, body), ()),
     # Softmax in four formats, with a shift that the reader moves.
-    "shift": (lambda *_: "<figure><verified-shift></verified-shift></figure>", ()),
+    "shift": (
+        lambda *_: sliders.render("verified-shift", {}),
+        (),
+    ),
     "roofline": (roofline, ("record", "bandwidth", "fp32", "bf16", "source")),
     # Of a benchmark's record: lines, two groups of kernels shape by shape, what a clock
     # inside the kernels measured, a table.
