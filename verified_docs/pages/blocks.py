@@ -71,21 +71,30 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     )
 
 
-def taken(site: Site, name: str) -> str:
-    """A file to download or copy; one that imports others is a module in the zip."""
+def taken(site: Site, text: str) -> str:
+    """A file to download or copy; one that imports others is a module in the zip.
+
+    After "| badge" it has one, which leads to that of the file's block on the page.
+    """
     root, base = site.evidence.root, site.base
-    file = layout.snippet_file(site.evidence.status(name).snippet.name)
+    name, _, more = (part.strip() for part in text.partition("|"))
+    if more not in ("", "badge"):
+        raise PageError("it is written {file: part/name.py | badge}")
+    status = site.evidence.status(name)
+    file = layout.snippet_file(name)
     reached = manifest.reached(root, [file])
     others = sum(path.startswith(f"{layout.SNIPPETS}/") for path in reached) - 1
     if others:
         module = f"<code>{figures.breakable(layout.module(name))}</code>"
         link = f'<a download href="{base}snippets.zip">the zip</a>'
-        shown = f"{module} and {others} more, in {link}"
+        many = f"{others} others" if others > 1 else "another"
+        shown = f"{module}, which imports {many}: take {link}"
     else:
         shown = (
             f'<a download href="{base}{escape(file)}">{PurePosixPath(name).name}</a> '
             f"{_actions(_copy('file', 'Copy', name))}"
         )
+    shown += f" {badges.again(status)}" if more else ""
     return f'<span class="file" data-file="{escape(name)}">{shown}</span>'
 
 
