@@ -165,7 +165,8 @@ def test_the_cells_of_a_wide_row_name_their_column(repository):
 def test_a_file_to_take(repository):
     page = repository.page("{file: softmax/online.py}")
     assert '<a download href="/snippets/softmax/online.py">online.py</a>' in page
-    assert 'data-copy="file"' in page and "badge" not in page
+    assert 'data-copy="file"' in page
+    assert "badge" not in page
     page = repository.page("{file: softmax/online.py | badge}")
     assert '<a href="#badge-softmax-online">' in page
     other = '"""Calls."""\n\nfrom snippets.softmax.online import online\n'
