@@ -166,10 +166,14 @@ def test_a_file_to_take(repository):
     page = repository.page("{file: softmax/online.py}")
     assert '<a download href="/snippets/softmax/online.py">online.py</a>' in page
     assert 'data-copy="file"' in page
+    assert "badge" not in page
+    page = repository.page("{file: softmax/online.py | badge}")
+    assert '<a href="#badge-softmax-online">' in page
     other = '"""Calls."""\n\nfrom snippets.softmax.online import online\n'
     repository.snippet("softmax/calls.py", other)
     page = repository.page("{file: softmax/calls.py}")
-    assert 'and 1 more, in <a download href="/snippets.zip">the zip</a>' in page
+    zipped = '<a download href="/snippets.zip">the zip</a>'
+    assert f"</code>, which imports another: take {zipped}" in page
     assert "button" not in page
 
 

@@ -4,7 +4,7 @@ import math
 import struct
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 VALUES = [0.1, 1 / 3, 2049.0, 2051.0, 65519.0, 65520.0, 6e-5, 3.1e-8, 2.9e-8, 1e39]
 FORMATS = {"e": [11, 15], "f": [24, 127]}  # the codes of struct: bits, largest exponent
@@ -33,7 +33,7 @@ def test_numbers_are_rounded_as_they_are_stored(
 
 def test_a_shift_by_the_maximum_saves_every_format(page: Page, address: str) -> None:
     page.goto(address + "softmax/definition/")
-    figure = page.locator("verified-shift")
+    figure = page.locator("verified-shift > .replay")
     figure.get_by_role("button", name="large").click()
     expect(figure.locator(".bad")).to_have_count(3)  # all but float64
     figure.get_by_role("button", name="c = the maximum").click()
@@ -59,3 +59,18 @@ def test_a_kernel_is_where_its_formula_puts_it(page: Page, address: str) -> None
         slider.press("ArrowRight")
     slider.press("End")
     said.filter(has_text="At most 989 TFLOP/s, 100 % of the roof").wait_for()
+
+
+def test_without_scripts_a_figure_is_as_it_begins(
+    browser: Browser, address: str, page: Page
+) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    still = context.new_page()
+    for path in ("softmax/definition/", "start/memory-and-speed/"):
+        for tab in (page, still):
+            tab.goto(address + path)
+        begun = page.locator(".replay > .replay-say").filter(has_text=" ")
+        expect(still.locator(".replay-still svg")).to_be_visible()
+        expect(still.locator(".replay-still p")).to_have_text(begun.text_content())
+        expect(page.locator(".replay-still")).to_be_hidden()
+    context.close()

@@ -23,6 +23,7 @@ from verified_docs.pages import (
     notebook,
     plots,
     replays,
+    sliders,
     sources,
     timeline,
 )
@@ -70,21 +71,30 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     )
 
 
-def taken(site: Site, name: str) -> str:
-    """A file to download or copy; one that imports others is a module in the zip."""
+def taken(site: Site, text: str) -> str:
+    """A file to download or copy; one that imports others is a module in the zip.
+
+    After "| badge" it has one, which leads to that of the file's block on the page.
+    """
     root, base = site.evidence.root, site.base
-    file = layout.snippet_file(site.evidence.status(name).snippet.name)
+    name, _, more = (part.strip() for part in text.partition("|"))
+    if more not in ("", "badge"):
+        raise PageError("it is written {file: part/name.py | badge}")
+    status = site.evidence.status(name)
+    file = layout.snippet_file(name)
     reached = manifest.reached(root, [file])
     others = sum(path.startswith(f"{layout.SNIPPETS}/") for path in reached) - 1
     if others:
         module = f"<code>{figures.breakable(layout.module(name))}</code>"
         link = f'<a download href="{base}snippets.zip">the zip</a>'
-        shown = f"{module} and {others} more, in {link}"
+        many = f"{others} others" if others > 1 else "another"
+        shown = f"{module}, which imports {many}: take {link}"
     else:
         shown = (
             f'<a download href="{base}{escape(file)}">{PurePosixPath(name).name}</a> '
             f"{_actions(_copy('file', 'Copy', name))}"
         )
+    shown += f" {badges.again(status)}" if more else ""
     return f'<span class="file" data-file="{escape(name)}">{shown}</span>'
 
 
@@ -182,20 +192,16 @@ def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
     ceilings = record.data["ceilings"] if record else {}
     measured = {key: ceilings.get(key) for key in ("copy", "matmul")}
     roofs = {key: options[key] for key in ("bandwidth", "fp32", "bf16")}
-    data = " ".join(
-        f'data-{key}="{escape(str(value))}"'
-        for key, value in {**roofs, **measured}.items()
-        if value
-    )
+    data = {key: str(value) for key, value in {**roofs, **measured}.items() if value}
     gpu = record.gpu if record else site.evidence.quoted
     source = figures.stated(
         f"{options['source']} | {options['source']}", site.works, site.base
     )
-    return (
-        f"<figure><verified-roofline {data}></verified-roofline><figcaption>"
-        f"Roofs: {source}. Dashed: a copy and a product, measured "
-        f"on {escape(gpu)}.</figcaption></figure>"
+    caption = (
+        f"<figcaption>Roofs: {source}. Dashed: a copy and a product, measured "
+        f"on {escape(gpu)}.</figcaption>"
     )
+    return sliders.render("verified-roofline", data, caption)
 
 
 def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -253,7 +259,10 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     # A recorded run of a kernel, which can be stepped through.
     "replay": (lambda site, body, _: replays.render(site, body), ()),
     # Softmax in four formats, with a shift that the reader moves.
-    "shift": (lambda *_: "<figure><verified-shift></verified-shift></figure>", ()),
+    "shift": (
+        lambda *_: sliders.render("verified-shift", {}),
+        (),
+    ),
     "roofline": (roofline, ("record", "bandwidth", "fp32", "bf16", "source")),
     # Of a benchmark's record: lines, two groups of kernels shape by shape, what a clock
     # inside the kernels measured, a table.

@@ -99,7 +99,8 @@ def render(nav: Navigation, base: str = "") -> str:
         return shown
     link = _link(base + nav.way[-1], nav.short(nav.way[-1]))
     told = f"the short way to {link}, {len(nav.way)} pages."
-    return f"<div><p><strong>In bold</strong>: {told}</p>{shown}</div>"
+    key = f'<p class="ladder-way"><strong>In bold, beside a line</strong>: {told}</p>'
+    return f"<div>{key}{shown}</div>"
 
 
 def _rung(

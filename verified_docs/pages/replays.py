@@ -7,7 +7,6 @@ the element is known then as well, so that nothing moves when its script is ther
 
 import functools
 import json
-import re
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from py_mini_racer import MiniRacer
 
 from verified_docs import layout
 from verified_docs.evidence import records
-from verified_docs.pages.engine import started
+from verified_docs.pages.engine import modules
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.plots import parse
 from verified_docs.pages.site import Site
@@ -106,9 +105,7 @@ def _engine() -> MiniRacer:
     """An engine that arranges and draws a stage as the browser does."""
     here = Path(__file__)
     folder = here.parents[2] / "docs/assets/javascripts/replay"
-    files = folder / "scene.mjs", here.with_name("stills.mjs")
-    linked = re.compile(r"^(import .*|export )", re.MULTILINE)
-    return started(*(linked.sub("", each.read_text("utf-8")) for each in files))
+    return modules(folder / "scene.mjs", here.with_name("stills.mjs"))
 
 
 def caption(name: str, run: Facts) -> str:

@@ -2,12 +2,13 @@
 
 import { draw, make } from "./elements.mjs";
 
-/** A figure that the reader moves: drawn anew when it is moved, and as wide as it is. */
+/** A figure that the reader moves: drawn anew when it is moved, and as wide as it is. Its
+    first child is for paper. */
 export class Figure extends HTMLElement {
   connectedCallback() {
     this.picture = make("div", { className: "replay-stage" }, draw("svg", { role: "img" }));
     this.say = make("p", { className: "replay-say", "aria-live": "polite" });
-    this.replaceChildren(make("div", { className: "replay" },
+    this.replaceChildren(this.firstElementChild, make("div", { className: "replay" },
       make("div", { className: "replay-bar" }, ...this.controls()), this.picture, this.say));
     this.sizes = new ResizeObserver(() => this.show());
     this.sizes.observe(this.picture);

@@ -83,7 +83,13 @@ def tile(x: float, y: float, width: float, height: float, letter: str) -> Iterat
         yield f'  <rect class="t-s" {box} fill-opacity="0.4"/>'
     if letter == MASKED:
         yield f'  <rect {box} fill="url(#hatch)"/>'
-    style = ' stroke-dasharray="3 3" stroke-opacity="0.35"' if letter == SKIPPED else ""
+    style = ""
+    if letter == SKIPPED:
+        # Half a dash at each end of a side: those of neighbours fall on each other.
+        side = min(width, height)
+        dash = side / round(side / 6) / 2
+        style = f' stroke-dasharray="{dash / 2:g} {dash:g} {dash / 2:g} 0"'
+        style += ' stroke-opacity="0.35"'
     yield f'  <rect class="line" {box}{style}/>'
 
 
