@@ -59,3 +59,18 @@ def test_a_kernel_is_where_its_formula_puts_it(page: Page, address: str) -> None
         slider.press("ArrowRight")
     slider.press("End")
     said.filter(has_text="At most 989 TFLOP/s, 100 % of the roof").wait_for()
+
+
+@pytest.mark.parametrize("name", ["softmax/definition/", "start/memory-and-speed/"])
+def test_on_paper_nothing_is_drawn(page: Page, address: str, name: str) -> None:
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(address + name)
+    drawn = page.locator(":is(verified-shift, verified-roofline) .dot").first
+    for media in ("null", "print", "null"):
+        page.emulate_media(media=media)
+        page.evaluate(
+            "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+        )
+        expect(drawn).to_be_visible(visible=media == "null")
+    assert said == []
