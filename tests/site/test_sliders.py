@@ -66,7 +66,7 @@ def test_on_paper_nothing_is_drawn(page: Page, address: str, name: str) -> None:
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
     page.goto(address + name)
-    drawn = page.locator(":is(verified-shift, verified-roofline) .dot").first
+    drawn = page.locator(":is(verified-shift, verified-roofline) .replay .dot").first
     for media in ("null", "print", "null"):
         page.emulate_media(media=media)
         page.evaluate(
