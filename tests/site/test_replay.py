@@ -283,6 +283,25 @@ def test_a_phone_shows_what_happens_and_what_is_said(
     assert page.evaluate(COVERS) == "replay"
 
 
+# How many labels of what is shown run into another.
+MET = """() => {
+    const labels = [...document.querySelectorAll(".item:not(.away) > .label")]
+    const boxes = labels.map(label => label.getBoundingClientRect())
+    return boxes.filter((one, n) => boxes.slice(n + 1).some(other =>
+        one.left < other.right - 1 && other.left < one.right - 1 &&
+        one.top < other.bottom - 2 && other.top < one.bottom - 2)).length
+}"""
+
+
+@pytest.mark.parametrize("name", ["attention/causal/", "companions/layer-norm/"])
+def test_a_wide_screen_has_room_for_all(page: Page, address: str, name: str) -> None:
+    # The theme's text grows with it, and the drawing does not.
+    page.set_viewport_size({"width": 2560, "height": 1440})
+    opened(page, address + name)
+    assert page.evaluate(HIDDEN) == []
+    assert page.evaluate(MET) == 0
+
+
 def opened(page: Page, address: str, motion: Motion = "reduce") -> None:
     """Go to a page whose replay is there, and at once, unless motion is asked for."""
     page.emulate_media(reduced_motion=motion)
