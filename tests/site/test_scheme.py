@@ -17,6 +17,7 @@ def test_the_scheme_is_the_systems_until_the_reader_chooses(
     go(page, address)
     assert page.evaluate(LOOKS) == DARK
     page.emulate_media(color_scheme="light")
+    page.evaluate("new Promise(requestAnimationFrame)")  # which tells of it
     assert page.evaluate(LOOKS) == LIGHT
     page.get_by_role("button", name="Dark scheme").click()
     assert page.evaluate(LOOKS) == DARK
