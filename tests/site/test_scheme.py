@@ -17,7 +17,8 @@ def test_the_scheme_is_the_systems_until_the_reader_chooses(
     go(page, address)
     assert page.evaluate(LOOKS) == DARK
     page.emulate_media(color_scheme="light")
-    page.evaluate("new Promise(requestAnimationFrame)")  # which tells of it
+    # A later frame tells the page of it.
+    page.wait_for_function("document.body.dataset.mdColorScheme === 'default'")
     assert page.evaluate(LOOKS) == LIGHT
     page.get_by_role("button", name="Dark scheme").click()
     assert page.evaluate(LOOKS) == DARK
