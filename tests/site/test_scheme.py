@@ -1,6 +1,6 @@
 """The button for dark and light, which is the site's own."""
 
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from tests.site.visit import go
 
@@ -18,7 +18,7 @@ def test_the_scheme_is_the_systems_until_the_reader_chooses(
     assert page.evaluate(LOOKS) == DARK
     page.emulate_media(color_scheme="light")
     # A later frame tells the page of it.
-    page.wait_for_function("document.body.dataset.mdColorScheme === 'default'")
+    expect(page.locator("body")).to_have_attribute("data-md-color-scheme", "default")
     assert page.evaluate(LOOKS) == LIGHT
     page.get_by_role("button", name="Dark scheme").click()
     assert page.evaluate(LOOKS) == DARK
