@@ -283,6 +283,25 @@ def test_a_phone_shows_what_happens_and_what_is_said(
     assert page.evaluate(COVERS) == "replay"
 
 
+# How many labels of what is shown run into another.
+MET = """() => {
+    const labels = [...document.querySelectorAll(".item:not(.away) > .label")]
+    const boxes = labels.map(label => label.getBoundingClientRect())
+    return boxes.filter((one, n) => boxes.slice(n + 1).some(other =>
+        one.left < other.right - 1 && other.left < one.right - 1 &&
+        one.top < other.bottom - 2 && other.top < one.bottom - 2)).length
+}"""
+
+
+@pytest.mark.parametrize("name", ["attention/causal/", "companions/layer-norm/"])
+def test_a_wide_screen_has_room_for_all(page: Page, address: str, name: str) -> None:
+    # The theme's text grows with it, and the drawing does not.
+    page.set_viewport_size({"width": 2560, "height": 1440})
+    opened(page, address + name)
+    assert page.evaluate(HIDDEN) == []
+    assert page.evaluate(MET) == 0
+
+
 def opened(page: Page, address: str, motion: Motion = "reduce") -> None:
     """Go to a page whose replay is there, and at once, unless motion is asked for."""
     page.emulate_media(reduced_motion=motion)
@@ -310,14 +329,61 @@ UNSAID = """() => {
 }"""
 
 
+# Every button pressed twice, quicker than what it fetches; and on paper an address that
+# leads to a step of another run.
+ROUGH = """() => {
+    for (const button of document.querySelectorAll(".replay button")) {
+        if (!button.checkVisibility()) continue
+        button.click()
+        button.click()
+    }
+}"""
+LEAD = """() => {
+    const { id, view } = document.querySelector("verified-replay")
+    location.hash = `${id}=${view.trace.runs.at(-1).name}:2`
+}"""
+
+
 @pytest.mark.parametrize("name", PAGES)
-def test_every_step_can_be_shown_with_motion(
+def test_with_motion_every_step_is_shown_and_nothing_breaks(
     page: Page, address: str, name: str
 ) -> None:
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
-    opened(page, address + name, motion="no-preference")
+    opened(page, address + name + "#100%", motion="no-preference")
     assert page.evaluate(UNSAID) == []
+    page.evaluate(ROUGH)
+    replay = page.locator("verified-replay")
+    views = 1 + replay.get_by_role("button", name="Compare").count()
+    expect(replay.locator(".replay-stage")).to_have_count(views)
+    if views > 1:
+        page.wait_for_timeout(300)  # for what the second press may have fetched
+        expect(replay.locator(".replay-stage")).to_have_count(views)
+    page.emulate_media(media="print")
+    page.evaluate(LEAD)
+    page.set_viewport_size(PHONE)
+    page.emulate_media(media="null")
+    expect(replay.locator(".replay-stage .cell").first).to_be_visible()
+    assert replay.get_by_role("slider", name="Step").input_value() == "1"
+    assert errors == []
+
+
+def test_what_does_not_load_leaves_what_is_there(page: Page, address: str) -> None:
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    opened(page, address + "softmax/longer-rows/")
+    page.route("**/replays/**", lambda route: route.fulfill(status=404, body="no"))
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator(".replay-say")).to_contain_text("It did not load. ")
+    expect(page.locator(".replay-stage")).to_have_count(1)
+    with page.expect_response("**/replays/**"):
+        page.reload()
+        page.locator("verified-replay").scroll_into_view_if_needed()
+    fits = """() => {
+        const replay = document.querySelector("verified-replay")
+        return replay.scrollHeight <= replay.clientHeight
+    }"""
+    page.wait_for_function(fits)
     assert errors == []
 
 

@@ -74,3 +74,18 @@ def test_without_scripts_a_figure_is_as_it_begins(
         expect(still.locator(".replay-still p")).to_have_text(begun.text_content())
         expect(page.locator(".replay-still")).to_be_hidden()
     context.close()
+
+
+@pytest.mark.parametrize("name", ["softmax/definition/", "start/memory-and-speed/"])
+def test_on_paper_nothing_is_drawn(page: Page, address: str, name: str) -> None:
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(address + name)
+    drawn = page.locator(":is(verified-shift, verified-roofline) .replay .dot").first
+    for media in ("null", "print", "null"):
+        page.emulate_media(media=media)
+        page.evaluate(
+            "new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+        )
+        expect(drawn).to_be_visible(visible=media == "null")
+    assert said == []

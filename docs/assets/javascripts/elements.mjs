@@ -27,7 +27,7 @@ export function choice(label, options, chosen) {
   const group = { className: "replay-group", role: "group", ariaLabel: label };
   const element = make("div", group, ...buttons);
   const press = (value) => {
-    for (const each of buttons) each.ariaPressed = String(each.value === String(value));
+    for (const each of buttons) each.ariaPressed = each.value === String(value);
   };
   return { element, press };
 }

@@ -10,7 +10,8 @@ export class Figure extends HTMLElement {
     this.say = make("p", { className: "replay-say", "aria-live": "polite" });
     this.replaceChildren(this.firstElementChild, make("div", { className: "replay" },
       make("div", { className: "replay-bar" }, ...this.controls()), this.picture, this.say));
-    this.sizes = new ResizeObserver(() => this.show());
+    // On paper, and in what is folded, it has no size.
+    this.sizes = new ResizeObserver(([{ contentRect }]) => contentRect.width && this.show());
     this.sizes.observe(this.picture);
   }
 

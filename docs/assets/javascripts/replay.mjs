@@ -1,5 +1,5 @@
-// <verified-replay src="….json" snippet="part/name.py" id="…" data-run="…">: a recorded
-// run of a kernel, which the reader steps through. What is inside is for paper.
+// <verified-replay src id data-run>: a recorded run of a kernel, which the reader steps
+// through. What is inside is for paper.
 
 import { choice, make } from "./elements.mjs";
 import { frame, written } from "./replay/scene.mjs";
@@ -89,7 +89,7 @@ class View {
     this.file = trace.snippet.split("/").at(-1);
     this.now = make("div", { className: "replay-now" },
       make("div", { className: "replay-name",
-        textContent: this.file + (/^wrong/.test(this.file) ? ", wrong on purpose" : "") }), this.code, this.say);
+        textContent: this.file.replace(/^wrong.*/, "$&, wrong on purpose") }), this.code, this.say);
     this.texts = new Map([...this.lines].sort(([a], [b]) => a - b).map(([line, [{ range }]]) =>
       [line, make("div", {}, range.cloneContents(), "\n")]));
     for (const text of this.texts.values()) text.style.setProperty("--own", indent(text.textContent));
@@ -113,10 +113,10 @@ class View {
   load(name) {
     const { runs, sizes } = this.trace;
     this.run = runs.find((run) => run.name === name) ?? runs[0];
-    this.last = this.size = null;
+    this.last = this.size = this.stage.boxes = null;
     this.asks = [...this.steps.keys()].filter((n) => this.asked(n));
     this.stage.load(this.run, sizes);
-    if (this.stage.boxes) this.fit();
+    this.fit();
   }
 
   fit() {
@@ -230,23 +230,21 @@ class Replay extends HTMLElement {
   unit = "line";
 
   connectedCallback() {
-    this.near = new IntersectionObserver(([{ isIntersecting }]) => {
-      if (isIntersecting) this.start();
-    }, { rootMargin: "800px" });
-    this.near.observe(this);
+    new IntersectionObserver(([{ isIntersecting }]) => isIntersecting && this.start(), { rootMargin: "800px" })
+      .observe(this);
     addEventListener("hashchange", () => this.#follow());
     addEventListener("click", ({ target }) => target.closest("a")?.hash === location.hash && this.#follow());
     if (this.#address()) this.start();
   }
 
   async start() {
-    this.near.disconnect();
     if (this.started) return;
     this.started = true;
     try {
       this.view = new View(await this.#fetched(this.getAttribute("src")));
     } catch {
-      return; // The figure stays.
+      this.style.height = "auto"; // The figure stays.
+      return;
     }
     this.#build();
     this.setAttribute("ready", "");
@@ -261,7 +259,7 @@ class Replay extends HTMLElement {
   /** Run and step of an address that leads here or to a name. */
   #address() {
     const { hash } = this.querySelector(":target")?.dataset ?? location;
-    const [, id, run, step] = /^#(.+)=(.+):(\d+)$/.exec(decodeURI(hash)) ?? [];
+    const [, id, run, step] = /^#(.+)=(.+):(\d+)$/.exec(hash) ?? [];
     return id === this.id && [run, step - 1];
   }
 
@@ -288,7 +286,7 @@ class Replay extends HTMLElement {
     this.form = make("form", { className: "replay-guess", onsubmit: (event) => this.#check(event) },
       this.field, make("button", { textContent: "Check" }));
     this.beside = button("Compare with the wrong kernel", () => this.#compare());
-    this.beside.ariaPressed = "false";
+    this.beside.ariaPressed = false;
     this.playing = button("Play", () => this.play(!this.timer));
     this.back = button("‹", () => this.step(-1), "Back");
     this.next = button("›", () => this.step(1), "Forward");
@@ -334,20 +332,20 @@ class Replay extends HTMLElement {
   }
 
   async #compare() {
-    if (this.other) {
-      this.other.picture.remove();
-      this.other.now.remove();
-      this.other = null;
-    } else {
-      const { snippet, compare } = this.view.trace;
-      const [from, to] = [snippet, compare.snippet].map((it) => it.replace(/py$/, "json"));
-      this.other = new View(await this.#fetched(this.getAttribute("src").replace(from, to)));
+    const { snippet, compare } = this.view.trace;
+    const names = [snippet, compare.snippet].map((it) => it.slice(0, -3));
+    const trace = this.other ? null : await this.#fetched(this.getAttribute("src").replace(...names)).catch(() => {});
+    // There is another if the reader pressed twice.
+    this.other?.picture.remove();
+    this.other?.now.remove();
+    this.other = trace && new View(trace);
+    if (trace) {
       this.other.load(this.view.run.name);
       this.views.append(this.other.picture);
       this.nows.append(this.other.now);
     }
-    this.beside.ariaPressed = String(this.toggleAttribute("compare", Boolean(this.other)));
-    this.#show();
+    this.beside.ariaPressed = this.toggleAttribute("compare", !!trace);
+    this.#show(false, trace === undefined ? "It did not load. " : "");
   }
 
   /** The step of the other trace, as far from the same store as this one. */
@@ -408,7 +406,7 @@ class Replay extends HTMLElement {
       else this.timer = setTimeout(turn, PACE[this.unit]);
     };
     if (on) this.timer = setTimeout(turn, 300);
-    this.playing.textContent = this.playing.ariaLabel = on ? "Pause" : "Play";
+    this.playing.ariaLabel = this.playing.textContent = on ? "Pause" : "Play";
     // Nobody can listen as fast as it plays.
     this.view.say.ariaLive = on ? "off" : "polite";
   }
@@ -432,13 +430,12 @@ class Replay extends HTMLElement {
   }
 
   #key(event) {
-    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const end = { Home: 0, End: Infinity }[event.key];
-    if (event.target === this.field || event.altKey || event.ctrlKey || event.metaKey || (!step && end === undefined)) return;
+    const by = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }[event.key];
+    if (!by || event.target === this.field || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     this.play(false);
-    if (step) this.step(step);
-    else this.go(end);
+    if (Number.isFinite(by)) this.step(by);
+    else this.go(by);
   }
 }
 
