@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from playwright.sync_api import Page, TimeoutError
+from playwright.sync_api import Page, TimeoutError, expect
 
 from tests.site.visit import go
 
@@ -44,9 +44,12 @@ FINDS = """([links, wanted, first]) => [...document.querySelectorAll(links)]
 
 def test_search_finds(page: Page, address: str) -> None:
     go(page, address)
+    typed = page.locator(".md-search__input:focus")
     with page.expect_navigation():
         page.keyboard.press("/")
-    typed = page.locator(".md-search__input:focus")
+        # As fast as people type, and they need not wait.
+        page.keyboard.type("softmax", delay=120)
+    expect(typed).to_have_value("softmax")
     for query, expected in FOUND:
         typed.press("Control+a")
         typed.press("Delete")
