@@ -200,6 +200,8 @@ def test_controls_have_names_and_work(online: Page, record: dict[str, Any]) -> N
     replay = online.locator("verified-replay")
     slider = replay.get_by_role("slider", name="Step")
     slider.press("Home")
+    # The theme takes the outline from a field.
+    expect(slider).to_have_css("outline-style", "solid")
     replay.get_by_role("button", name="Forward").click()
     replay.get_by_role("button", name="Forward").click()
     assert slider.input_value() == "2"
