@@ -5,6 +5,7 @@ import torch
 
 from snippets.start import affine
 from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import normal
 from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import guarded
 
@@ -16,25 +17,16 @@ DTYPES = [
 ]
 
 
-def normal(
-    *shape: int, device: str, dtype: torch.dtype = torch.float32
-) -> torch.Tensor:
-    """Normal values, the same on every device."""
-    generator = torch.Generator().manual_seed(0)
-    values = torch.randn(shape, generator=generator, dtype=torch.float64)
-    return values.to(device, dtype)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [1, 3, 15, 16, 17, 200])
 def test_lengths(size: int, dtype: torch.dtype, device: str) -> None:
-    x = guarded(normal(size, device=device, dtype=dtype))
+    x = guarded(normal((size,), dtype, device))
     out = affine.affine(x, block=16)
     check_accuracy(out, x.double() * 2 + 1, x * 2 + 1)
 
 
 def test_any_shape(device: str) -> None:
-    x = normal(3, 4, 5, device=device)
+    x = normal((3, 4, 5), torch.float32, device)
     out = affine.affine(x, block=32)
     assert torch.equal(out, x * 2 + 1)
     assert out.is_contiguous()

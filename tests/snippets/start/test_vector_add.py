@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from snippets.start import vector_add
 from tests.harness.accuracy import check_accuracy
+from tests.harness.inputs import normal
 from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import guarded
 
@@ -18,23 +19,10 @@ DTYPES = [
 ]
 
 
-def normal(
-    size: int, device: str, dtype: torch.dtype = torch.float32, *, seed: int = 0
-) -> torch.Tensor:
-    """[size] normal values, the same on every device."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(size, generator=generator, dtype=torch.float64).to(device, dtype)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [1, 3, 15, 16, 17, 200])
-def test_lengths(
-    size: int,
-    dtype: torch.dtype,
-    device: str,
-) -> None:
-    x = guarded(normal(size, device, dtype, seed=1))
-    y = guarded(normal(size, device, dtype, seed=2))
+def test_lengths(size: int, dtype: torch.dtype, device: str) -> None:
+    x, y = (guarded(each) for each in normal((2, size), dtype, device))
     out = vector_add.add(x, y, block=16)
     check_accuracy(out, x.double() + y.double(), x + y)
     assert out.is_contiguous()
@@ -46,7 +34,7 @@ def test_lengths(
     offset=st.integers(0, 5),
 )
 def test_any_block_and_start(device: str, size: int, block: int, offset: int) -> None:
-    storage = normal(100, device)
+    storage = normal((100,), torch.float32, device)
     x, y = storage[:size], storage[offset : offset + size]
     assert torch.equal(vector_add.add(x, y, block=block), x + y)
 
