@@ -363,6 +363,8 @@ def test_every_list_can_be_measured(name, path, monkeypatch):
         monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda _: True))
     folder, _, own = name.partition("/")
     part, path = parts.load(name), path.with_name(f"{folder}.json")
+    assert len({json.dumps(vars(s)) for s in part.shapes}) == len(part.shapes)
+    assert all(calls.load(each.of, each.changes) for each in part.own.values())
     own_here = {  # less the kernels that only a GPU runs
         n: k for n, k in part.own.items() if not snippets.load(ROOT, k.of).gpu_only
     }
@@ -394,14 +396,6 @@ def test_every_list_can_be_measured(name, path, monkeypatch):
     wanted |= vars(shapes[0]).keys()
     assert all(wanted <= entry.keys() for entry in entries)
     assert records.changed(ROOT, records.load_benchmark(path).manifest) == []
-
-
-@pytest.mark.parametrize("name", parts.names())
-def test_the_shapes_of_a_part_differ_and_its_changes_fit(name: str) -> None:
-    part = parts.load(name)
-    assert len({json.dumps(vars(s)) for s in part.shapes}) == len(part.shapes)
-    for kernel in part.own.values():
-        assert calls.load(kernel.of, kernel.changes)
 
 
 @pytest.mark.usefixtures("small")
