@@ -419,6 +419,7 @@ def test_whatever_is_loaded_is_hashed(tree):
     tree.write(dict.fromkeys(files, "help_me = 1\n"))
     lines = "\n".join([*ways, "from snippets.part import a", "shared ="])
     tree.edit(TEST_B, "shared =", lines)
+    tree.write({"tests/mutants/part/b.py": ""})
     assert tree.gpu()[0] == 0
     others = "tests/__init__.py", "snippets/part/a.py"
     more = [(file, "", "\n") for file in (*files, *others)]
