@@ -13,7 +13,6 @@ from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
 from verified_docs.__main__ import main
 from verified_docs.evidence import gpu, machine
-from verified_docs.evidence.status import Run
 
 RECORD = "records/nvidia-h200/verification.json"
 KEY = "torch 2.11.0, triton 3.6.0"
@@ -147,11 +146,8 @@ class Tree(Repository):
 
     def state(self, name: str = "b") -> tuple[str, list[str]]:
         """What is known of a snippet, and the files that make it stale."""
-        state = self.evidence().status(f"part/{name}.py").state
-        return state, [file for run in self.runs(name) for file in run.changed]
-
-    def runs(self, name: str = "b") -> list[Run]:
-        return self.evidence().status(f"part/{name}.py").runs
+        status = self.status(f"part/{name}.py")
+        return status.state, [file for run in status.runs for file in run.changed]
 
 
 @pytest.fixture
@@ -194,10 +190,10 @@ def test_what_ran_under_memcheck_has_a_record_of_its_own(recorded):
     # All but the demo.
     cases = recorded.seen("a")["cases"] - 1
     assert recorded.seen("a", thin)["cases"] == cases
-    assert [run.memchecked for run in recorded.runs("a")] == [cases]
-    assert [run.memchecked for run in recorded.runs("b")] == [0]
+    assert [run.memchecked for run in recorded.status("part/a.py").runs] == [cases]
+    assert [run.memchecked for run in recorded.status("part/b.py").runs] == [0]
     recorded.edit(TEST_A, "range(9)", "range(8)")
-    assert [run.memchecked for run in recorded.runs("a")] == [0]
+    assert [run.memchecked for run in recorded.status("part/a.py").runs] == [0]
 
 
 def test_an_entry_says_what_ran_where_and_how_well(recorded):
