@@ -41,6 +41,11 @@ SAID = {
         f"{TWO}:1: stale on Test GPU: {TWO} [RECORD]",
         f"{TWO}:1: {UNVERIFIED}",
     ],
+    (RECORD, '"skipped": {', '"skipped": {"test_a": "x", "test_b": "x"'): [
+        f"{PAGE}:20: output 'part/one.py' is stale [RECORD]",
+        f"{SNIPPET}:1: skipped too much on Test GPU: test_a, test_b [RECORD]",
+        f"{SNIPPET}:1: {UNVERIFIED}",
+    ],
     ("benchmarks/part.py", '"one", ', ""): [f"{SNIPPET}:1: no benchmark knows it [W"],
     ("mkdocs.yml", "gpu: test-gpu", "gpu: another"): [
         "mkdocs.yml:1: there are no records of the GPU 'another' that the pages"
