@@ -291,7 +291,7 @@ def small_shapes(part: Part) -> list[Shape]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No GPU, so nothing that could be tuned or asked."""
+    """No GPU, so nothing that could be tuned, asked or profiled."""
     monkeypatch.setattr(timing, "DEVICE", "cpu")
     gpu = Shape(multi_processor_count=4, shared_memory_per_block_optin=2**17)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
@@ -314,11 +314,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     teach(monkeypatch)
     # It would ask what was compiled.
     monkeypatch.setitem(persistent.softmax.__kwdefaults__, "programs", 4)
-
-
-@pytest.fixture
-def everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Peers that a CPU has in another form, and no profiler."""
+    # Peers that a CPU has in another form.
     monkeypatch.setattr(peers, "sdpa_kernel", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
     # A CPU has no kernels for the backward pass, but what they are made from.
@@ -356,13 +352,15 @@ def test_the_launches_of_a_call_are_counted_together() -> None:
 ABROAD = {"fa3-fwd", "flash-attn-4", "liger"}  # peers that only a GPU has
 
 
-@pytest.mark.usefixtures("small", "everybody")
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("name", parts.names())
 def test_every_list_can_be_measured(name, path, monkeypatch):
     if name.startswith("companions/norm_"):  # they ask the GPU that x is on
         monkeypatch.setattr(torch.Tensor, "is_cuda", property(lambda _: True))
     folder, _, own = name.partition("/")
     part, path = parts.load(name), path.with_name(f"{folder}.json")
+    assert len({json.dumps(vars(s)) for s in part.shapes}) == len(part.shapes)
+    assert all(calls.load(each.of, each.changes) for each in part.own.values())
     own_here = {  # less the kernels that only a GPU runs
         n: k for n, k in part.own.items() if not snippets.load(ROOT, k.of).gpu_only
     }
@@ -394,14 +392,6 @@ def test_every_list_can_be_measured(name, path, monkeypatch):
     wanted |= vars(shapes[0]).keys()
     assert all(wanted <= entry.keys() for entry in entries)
     assert records.changed(ROOT, records.load_benchmark(path).manifest) == []
-
-
-@pytest.mark.parametrize("name", parts.names())
-def test_the_shapes_of_a_part_differ_and_its_changes_fit(name: str) -> None:
-    part = parts.load(name)
-    assert len({json.dumps(vars(s)) for s in part.shapes}) == len(part.shapes)
-    for kernel in part.own.values():
-        assert calls.load(kernel.of, kernel.changes)
 
 
 @pytest.mark.usefixtures("small")

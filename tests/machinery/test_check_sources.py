@@ -41,6 +41,11 @@ SAID = {
         f"{TWO}:1: stale on Test GPU: {TWO} [RECORD]",
         f"{TWO}:1: {UNVERIFIED}",
     ],
+    (RECORD, '"skipped": {', '"skipped": {"test_a": "x", "test_b": "x"'): [
+        f"{PAGE}:20: output 'part/one.py' is stale [RECORD]",
+        f"{SNIPPET}:1: skipped too much on Test GPU: test_a, test_b [RECORD]",
+        f"{SNIPPET}:1: {UNVERIFIED}",
+    ],
     ("benchmarks/part.py", '"one", ', ""): [f"{SNIPPET}:1: no benchmark knows it [W"],
     ("mkdocs.yml", "gpu: test-gpu", "gpu: another"): [
         "mkdocs.yml:1: there are no records of the GPU 'another' that the pages"
@@ -111,12 +116,18 @@ def test_a_section_that_the_machinery_cuts_wrong(site, monkeypatch):
 
 
 def test_files_that_lack_each_other(site):
+    site.record("Other GPU", "two")
+    assert site.found() == [f"{SNIPPET}:1: not run on Other GPU [WARNING]"]
+    site.snippet("part/gone.py", "X = 1\n")
+    site.record("Test GPU", "gone", "two")
+    (site.root / "snippets/part/gone.py").unlink()
     site.snippet("part/new.py", "X = 1\n", TEST)
     site.write({f"{TESTS}/test_gone.py": TEST})
     (site.root / f"{TESTS}/test_two.py").unlink()
     site.write({f"{TESTS}/test_one.py": "TESTED = True\n"})
     found = site.found()
     for reason in (
+        f"{RECORD}:1: record of part/gone.py, which is no snippet [RECORD]",
         "snippets/part/new.py:1: no page shows this snippet [FAULT]",
         "snippets/part/new.py:1: no benchmark knows it [WARNING]",
         "snippets/part/new.py:1: no GPU has a record of it [RECORD]",
@@ -142,20 +153,6 @@ def test_the_command_that_runs_a_snippet(site):
     assert site.found() == []
     site.edit(PAGE, as_module, as_file)
     assert [text.endswith(lie) for text in site.found()] == [True]
-
-
-def test_a_record_of_a_snippet_that_is_gone(site):
-    (site.root / SNIPPET).rename(site.root / "snippets/part/gone.py")
-    site.write({f"{TESTS}/test_gone.py": TEST})
-    site.record("Test GPU", "gone", "two")
-    (site.root / "snippets/part/gone.py").rename(site.root / SNIPPET)
-    reason = "record of part/gone.py, which is no snippet"
-    assert f"{RECORD}:1: {reason} [RECORD]" in site.found()
-
-
-def test_two_gpus(site):
-    site.record("Other GPU", "two")
-    assert site.found() == [f"{SNIPPET}:1: not run on Other GPU [WARNING]"]
 
 
 def test_what_is_unusual_and_sound(site):

@@ -73,12 +73,11 @@ def test_gpu():
 """
 
 
-interpreted = pytest.mark.skipif(
+pytestmark = pytest.mark.skipif(
     not triton.knobs.runtime.interpret, reason="tested without a GPU"
 )
 
 
-@interpreted
 def test_what_they_catch_and_what_they_let_through(pytester, monkeypatch):
     tree = Repository(pytester.path, "part")
     shutil.copytree(ROOT / "tests/harness", tree.root / "tests/harness")
@@ -107,7 +106,6 @@ def test_what_they_catch_and_what_they_let_through(pytester, monkeypatch):
     assert [entry.state for entry in seen["part/wrong_ones.py"].values()] == ["failed"]
 
 
-@interpreted
 def test_memcheck_without_a_gpu_is_refused(monkeypatch, pytestconfig):
     monkeypatch.setenv("PYTORCH_NO_CUDA_MEMORY_CACHING", "1")
     with pytest.raises(pytest.UsageError, match="torch sees no GPU"):

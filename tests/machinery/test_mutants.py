@@ -3,7 +3,7 @@
 import re
 import shutil
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -163,24 +163,19 @@ OTHER = Mutant("2 * x", "4 * x", "other")
 CAUGHT, ALSO = ({each: "test_of_three"} for each in (BUG, OTHER))
 
 
-@pytest.fixture
-def known(root: Path) -> Callable[[], set[Mutant]]:
+def known(root: Path) -> set[Mutant]:
     """Which of the two have a fresh verdict."""
-
-    def fresh() -> set[Mutant]:
-        return {each for each in (BUG, OTHER) if Verdicts(root, SNIPPET).fresh(each)}
-
-    return fresh
+    return {each for each in (BUG, OTHER) if Verdicts(root, SNIPPET).fresh(each)}
 
 
-def test_a_verdict_is_fresh_until_something_that_it_depends_on_changes(root, known):
-    assert known() == set()
+def test_a_verdict_is_fresh_until_something_that_it_depends_on_changes(root):
+    assert known(root) == set()
     Verdicts(root, SNIPPET).save(CAUGHT, [])
     for name in FILES:
-        assert known() == {BUG}
+        assert known(root) == {BUG}
         right = (root / name).read_text()
         (root / name).write_text(f"{right}\n")
-        assert known() == set(), name
+        assert known(root) == set(), name
         assert Verdicts(root, SNIPPET).hint(BUG) == "test_of_three"
         (root / name).write_text(right)
     found = Verdicts(root, SNIPPET)
@@ -196,33 +191,33 @@ def test_what_changed_while_it_was_judged_is_not_recorded(root):
     assert not (root / RECORD).exists()
 
 
-def test_workers_save_pieces_of_one_snippet(root, known):
+def test_workers_save_pieces_of_one_snippet(root):
     one, two = Verdicts(root, SNIPPET), Verdicts(root, SNIPPET)
     one.save(CAUGHT, [OTHER])
     two.save(ALSO, [BUG])
-    assert known() == {BUG, OTHER}
+    assert known(root) == {BUG, OTHER}
     # Tried again, it was not caught; and the other is of the list no more.
     Verdicts(root, SNIPPET).save({}, [OTHER])
-    assert known() == {OTHER}
+    assert known(root) == {OTHER}
     Verdicts(root, SNIPPET).save({}, [])
-    assert known() == set()
+    assert known(root) == set()
 
 
-def test_a_verdict_on_other_files_does_not_stay(root, known):
+def test_a_verdict_on_other_files_does_not_stay(root):
     Verdicts(root, SNIPPET).save(CAUGHT, [])
     Repository(root).edit(TEST, "== 6", "== 2 * 3")
     Verdicts(root, SNIPPET).save(ALSO, [BUG])
-    assert known() == {OTHER}
+    assert known(root) == {OTHER}
 
 
-def test_a_bug_that_one_gpu_caught_is_caught(root, known):
+def test_a_bug_that_one_gpu_caught_is_caught(root):
     Verdicts(root, SNIPPET).save(CAUGHT, [], "NVIDIA H200")
     Verdicts(root, SNIPPET).save({}, [BUG])  # What was not tried is not written.
     assert not (root / RECORD).exists()
     assert (root / "records/gpu/mutants.json").exists()
     # Those of another machine, of other files, do not hide it.
     Repository(root).edit(TEST, "== 6", "== 2 * 3")
-    assert known() == set()
+    assert known(root) == set()
     Verdicts(root, SNIPPET).save(ALSO, [])
     Repository(root).edit(TEST, "== 2 * 3", "== 6")
-    assert BUG in known()
+    assert BUG in known(root)

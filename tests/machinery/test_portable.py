@@ -1,14 +1,18 @@
 """What "Choosing a kernel" says of AMD's GPUs is what Triton's compiler says."""
 
-import json
-import os
-import subprocess
-import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import pytest
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.compiler import make_backend
 
+from tests.compile import compiler
 from tests.machinery.repository import ROOT
 from verified_docs import layout
+
+Compiled = list[tuple[str, str]] | str
 
 ON_AMD = {
     "attention/flash2_causal.py": "v_mfma",
@@ -23,31 +27,39 @@ REFUSED = {
 }
 
 
+def on_amd(name: str) -> Compiled:
+    """The kernels of a snippet and their machine code for an MI300, or why it has none.
+
+    Nothing runs, and no such GPU need be there.
+    """
+    compiler.TARGET = GPUTarget("hip", "gfx942", 64)
+    compiler.BACKEND = make_backend(compiler.TARGET)
+    compiler.ASSEMBLY = "amdgcn"
+    compiler.DTYPES = (torch.float16,)
+    torch.cuda.get_device_capability = lambda device: (9, 4)
+    torch.cuda.get_device_properties = lambda device: compiler.PROPERTIES
+    (found,) = compiler.kernels_of(ROOT / layout.snippet_file(name)).values()
+    return found
+
+
 @pytest.fixture(scope="module")
-def compiled() -> dict[str, list[list[str]] | str]:
-    """By file: its kernels and their machine code, or why it has none."""
-    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
-    environment["TRITON_CACHE_DIR"] = str(ROOT / ".cache/triton")
-    files = [layout.snippet_file(name) for name in (*ON_AMD, *REFUSED)]
-    run = subprocess.run(
-        [sys.executable, "-m", "tests.machinery.on_amd", *files],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert run.returncode == 0, run.stderr
-    return dict(map(json.loads, run.stdout.splitlines()))
+def compiled() -> dict[str, Compiled]:
+    """What became of each snippet in a process without the interpreter."""
+    names = [*ON_AMD, *REFUSED]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("TRITON_INTERPRET", raising=False)
+        patch.setenv("TRITON_CACHE_DIR", str(ROOT / ".cache/triton"))
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+            return dict(zip(names, pool.map(on_amd, names, timeout=600), strict=True))
 
 
 def test_what_compiles_for_an_mi300(compiled):
     for name, instruction in ON_AMD.items():
-        for _, code in compiled[layout.snippet_file(name)]:
+        for _, code in compiled[name]:
             assert "gfx942" in code
             assert instruction in code
 
 
 def test_what_does_not(compiled):
     for name, option in REFUSED.items():
-        assert f"{option} was specified" in compiled[layout.snippet_file(name)]
+        assert f"{option} was specified" in compiled[name]

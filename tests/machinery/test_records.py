@@ -17,11 +17,6 @@ SNIPPET, TEST = layout.snippet_file(NAME), layout.test_file(NAME)
 
 
 @pytest.fixture
-def root(repository: Repository) -> Path:
-    return repository.root
-
-
-@pytest.fixture
 def entry(repository: Repository) -> Entry:
     return repository.entry(NAME, cases=27, output="größter Fehler 1e-7\n")
 
@@ -77,7 +72,8 @@ def test_a_record_that_proves_nothing_is_refused(repository, path, change, reaso
         records.load(path)
 
 
-def test_what_is_merged_replaces_the_same_versions_only(path, root, entry):
+def test_what_is_merged_replaces_the_same_versions_only(repository, path, entry):
+    root = repository.root
     facts = FACTS | {"gpu": H200}
     runs = {"b": facts | {"torch": "2"}, "c": facts, "d": facts}
     later = {NAME: replace(entry, run="b")}
@@ -116,15 +112,15 @@ def test_whoever_merges_at_the_same_time_loses_nothing(repository, path):
     assert len(records.load(path).snippets) == 13
 
 
-def test_what_is_new_above_a_test_makes_its_entry_stale(repository, entry):
+def test_what_is_new_above_a_test_or_had_no_hash_makes_its_entry_stale(
+    repository, entry
+):
+    root = repository.root
     for file in ("conftest.py", "tests/__init__.py", "tests/snippets/conftest.py"):
-        assert entry.changed(repository.root, NAME) == []
+        assert entry.changed(root, NAME) == []
         repository.write({file: ""})
-        assert entry.changed(repository.root, NAME) == [file]
-        (repository.root / file).unlink()
-
-
-def test_what_had_no_hash_is_stale(root, entry):
+        assert entry.changed(root, NAME) == [file]
+        (root / file).unlink()
     nothing = replace(entry, manifest=entry.manifest | {"gone.py": ""})
     assert nothing.changed(root, NAME) == ["gone.py"]
 

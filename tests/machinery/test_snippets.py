@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,10 @@ def test_a_section_is_its_lines_without_markers():
     marks = {"grow": range(1, 5), "loop": range(5, 6)}
     assert found.section("kernel").marks == marks
     assert found.sha256 == hashlib.sha256(FILE.encode()).hexdigest()
+    lines = FILE.split("\n")
+    for each in (found.whole, *found.sections.values()):
+        shown = textwrap.dedent("\n".join(lines[n - 1] for n in each.numbers))
+        assert (f"{shown}\n", each.cut) == (each.text, "")
 
 
 def test_a_mark_passes_comments_and_may_lie_inside_a_statement():
@@ -151,6 +156,7 @@ FAULTS = [
         3,
         "a.b is imported; what may be",
     ),
+    (f"from transformers import x\n{SHOWN}", 1, "transformers is imported; what may"),
     (f"from .other import x\n{SHOWN}", 1, ".other is imported; what may be"),
     # Half of a statement.
     (f"X = (\n{section('1')})\n", 2, "[start:a] is in the midst of a statement"),
@@ -215,27 +221,15 @@ def test_wrong_on_purpose_is_in_the_name_of_the_file_and_in_its_words():
             snippets.parse(f"softmax/{name}", data)
 
 
-def test_a_file_may_import_what_it_is_about():
-    text = b"import torch.nn\nfrom transformers import Llama\n"
-    assert snippets.parse("part/transformers_attention.py", text)
-    with pytest.raises(SnippetError, match="transformers is imported"):
-        snippets.parse("part/attention.py", text)
-
-
 def test_outside_sections_stand_a_docstring_imports_and_constants():
     text = '"""A file."""\n\nimport math\nfrom os import path as where\n\n'
     assert list(parse(f"{text}A: int = 1\nB = C_2 = math.log(A)\n{SHOWN}").sections)
-
-
-def test_the_numbers_of_a_section_are_those_of_its_lines():
-    lines = [line.strip() for line in FILE.split("\n")]
-    for each in parse(FILE).sections.values():
-        shown = [line.strip() for line in each.text.split("\n")[:-1]]
-        assert [lines[number - 1] for number in each.numbers] == shown
+    # What a file is about it may import.
+    about = b"import torch.nn\nfrom transformers import Llama\n"
+    assert snippets.parse("part/transformers_attention.py", about)
 
 
 def test_a_section_that_shows_part_of_a_function_says_so():
-    assert {each.cut for each in parse(FILE).sections.values()} == {""}
     body = "    # --8<-- [start:b]\n    return 1\n    # --8<-- [end:b]"
     sections = parse(section(f"def kernel():\n{body}")).sections
     assert [each.cut for each in sections.values()] == ["", "kernel"]

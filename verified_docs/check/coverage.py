@@ -73,7 +73,7 @@ def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
     weight = Weight.WARNING if status.state == "verified" else Weight.RECORD
     for run in status.runs:
         if not run.fresh:
-            why = ", ".join(run.changed or run.entry.failed)
+            why = ", ".join(run.changed or run.entry.failed or run.entry.skipped)
             yield Finding(path, 1, f"{run.state} on {run.gpu}: {why}", weight)
             continue
         lacks = manifest.imported(site.root, snippet.name) - run.entry.manifest.keys()
