@@ -32,8 +32,8 @@ def go(page: Page, url: str) -> None:
 class Visit:
     """A page that has come to rest, in the light scheme, with nothing folded.
 
-    It is for more tests than one: they leave its width as it was, but for the last
-    (test_widths.py), because each width is another layout.
+    Its tests leave its width as it was, but for the last, because each width is another
+    layout.
     """
 
     def __init__(self, page: Page, address: str, path: str) -> None:
