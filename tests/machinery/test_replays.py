@@ -162,7 +162,7 @@ def test_a_frame_shows_what_is_where_after_its_step():
     steps = [
         {"mark": "program", "reads": [["x", [0, 2]]]},
         {"state": {"m_i": [1]}},
-        {"mark": "tile", "writes": [["y", [1, 1], [7]]], "state": {"l_i": [2]}},
+        {"mark": "tile", "writes": [["y", [0, 2], [7, 8]]], "state": {"l_i": [2]}},
         {"drop": ["m_i"]},
         {"mark": "program", "reads": [["x", [1, 1]]]},
     ]
@@ -174,12 +174,12 @@ def test_a_frame_shows_what_is_where_after_its_step():
     told = [re.search('On the chip: (.*?)"', frame)[1] for frame in drawn]
     both = "m: 1; l &#60; 3: 2"
     assert told == ["", "m: 1", both, both, ""]
-    assert [frame.count(">7</text>") for frame in drawn] == [0, 0, 1, 1, 1]
+    stored = [re.findall(">([78])</text>", frame) for frame in drawn]
+    assert stored == [[], [], ["7", "8"], ["7", "8"], ["7", "8"]]
     outlined = [re.findall('"outline " d="M[^h]*h([^v]*)', frame) for frame in drawn]
     wide = float(outlined[0][0])
-    assert [[float(each) for each in all_] for all_ in outlined] == (
-        [[wide]] * 2 + [[wide / 2]] * 3
-    )
+    found = [[float(each) for each in all_] for all_ in outlined]
+    assert found == [[wide]] * 4 + [[wide / 2]]
 
 
 def test_what_is_never_stored_is_not_in_memory():

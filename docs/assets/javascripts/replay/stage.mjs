@@ -183,7 +183,7 @@ export class Stage {
       }
       if (cell.mark || read) {
         // A corner for each time that it was read.
-        const c = Math.round(Math.min(6, w / 3.5)), far = w - 1;
+        const c = Math.min(6, w / 3.5), far = w - 1;
         const corners = [
           `M${x + 1} ${y + 1}h${c}l${-c} ${c}z`, `M${x + far} ${y + 1}v${c}l${-c} ${-c}z`,
           `M${x + far} ${y + far}h${-c}l${c} ${-c}z`, `M${x + 1} ${y + far}v${-c}l${c} ${c}z`,
