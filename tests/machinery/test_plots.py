@@ -382,6 +382,10 @@ def spans(repository: Repository, body: str = TIMELINE) -> ET.Element:
     return ET.fromstring(timeline.render(repository.evidence(), STYLE, body))
 
 
+PROGRAM = r"\d+ at a time: \d+ programs in .* µs"
+GROUP = r"[\d,]+ cycles, [\d,]+ a .*: S [1-9]\d? %, softmax [1-9]\d? %"
+
+
 @pytest.mark.parametrize("body", shown("timeline"))
 def test_a_bar_is_where_its_row_of_the_table_says(real, body):
     figure = ET.fromstring(timeline.render(*real, body))
@@ -395,20 +399,7 @@ def test_a_bar_is_where_its_row_of_the_table_says(real, body):
             pairs += [(end, x + width + 1)] * (width > 1)  # as none is less
             taken.setdefault(y, []).append((x, x + width))
         assert lie_on_a_line(pairs)
+        label = svg.get("aria-label").replace("\u00a0", " ")
+        assert re.search(f"{PROGRAM}|{GROUP}", label)
         for row in map(sorted, taken.values()):  # None covers another.
             assert all(end <= begin + 1 for (_, end), (begin, _) in pairwise(row))
-
-
-def test_a_time_line_says_what_is_to_be_seen(real):
-    labels = []
-    for body in shown("timeline"):
-        figure = ET.fromstring(timeline.render(*real, body))
-        labels.append(figure.find("svg").get("aria-label").replace("\u00a0", " "))
-    programs, groups = (
-        r"\d+ at a time: \d+ programs in .* µs",
-        r"[\d,]+ cycles, [\d,]+ a",
-    )
-    assert all(re.search(f"{programs}|{groups}", label) for label in labels)
-    assert any(
-        re.search(r"consumer.*: S [1-9]\d? %, softmax [1-9]\d? %", it) for it in labels
-    )

@@ -38,8 +38,9 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-def tab(browser: Browser) -> Iterator[Page]:
-    """A tab of its own; to begin with another takes a second of the processor's."""
+@pytest.fixture(scope="session")
+def used(browser: Browser) -> Iterator[Page]:
+    """A tab for test after test; to begin with another takes a second."""
     context = browser.new_context(
         viewport=DESKTOP,
         color_scheme="light",
@@ -47,10 +48,6 @@ def tab(browser: Browser) -> Iterator[Page]:
     )
     yield context.new_page()
     context.close()
-
-
-visited = pytest.fixture(tab, scope="session", name="visited")
-used = pytest.fixture(tab, scope="session", name="used")
 
 
 @pytest.fixture

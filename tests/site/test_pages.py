@@ -90,11 +90,11 @@ NOT_FOUND = "404.html"
 
 @pytest.mark.parametrize("path", [NOT_FOUND, *pages()], ids=lambda path: path or "home")
 def test_every_page(
-    visited: Page, address: str, subtests: pytest.Subtests, path: str
+    page: Page, address: str, subtests: pytest.Subtests, path: str
 ) -> None:
     # At the top, the one place where its links lead anywhere: they are absolute.
     with serve("/") if path == NOT_FOUND else nullcontext(address) as at:
-        visit = Visit(visited, at, path)
+        visit = Visit(page, at, path)
         for check in CHECKS:
             with subtests.test(check.__name__):
                 check(visit)

@@ -75,8 +75,6 @@ class Visit:
         for event, listener in self._listeners.items():
             self.page.remove_listener(event, listener)
         self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
-        self.page.goto("about:blank")
-        self.page.set_viewport_size(DESKTOP)
 
     def axe(self, *schemes: str) -> list[list[Any]]:
         """What axe-core finds in "light" or "dark": [scheme, rule, where, why]."""
