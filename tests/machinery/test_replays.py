@@ -152,7 +152,7 @@ def test_a_page_has_the_element_and_the_key_frames(replayed):
 
 def frames(run: dict) -> list[str]:
     """The drawings of the key frames of a run."""
-    drawn: list[str] = stills.script("frames", run, "first", replays.NARROW)
+    drawn: list[str] = stills.script("frames", run, "first", replays.FRAME)
     return drawn
 
 

@@ -16,9 +16,10 @@ from verified_docs.pages.site import Site
 from verified_docs.pages.stills import script
 
 OPTIONS = {"replay", "run", "steps"}
-# Boxes for a stage, in pixels: beside the navigation of a desktop, and on a phone.
+# Boxes for a stage, in pixels: on a desktop, with code beside it; on a phone; a frame.
 WIDE = {"width": 808, "height": 480, "beside": 378}
 NARROW = {"width": 340, "height": 520, "beside": 0}
+FRAME = {"width": 400, "height": 640, "beside": 0}
 # Letters in a line of a sentence there, and the most lines that it may take.
 LETTERS = {"lines": (110, 3), "many": (46, 7)}
 Facts = dict[str, Any]
@@ -47,7 +48,7 @@ def render(site: Site, body: str) -> str:
     }
     attributes["style"] = ";".join(f"--{k}:{v}" for k, v in sizes(record).items())
     shown = " ".join(f'{key}="{escape(text)}"' for key, text in attributes.items())
-    drawn = script("frames", run, name, NARROW)
+    drawn = script("frames", run, name, FRAME)
     frames = "".join(
         f'<li><div class="replay-stage">{svg}</div>'
         f"<p>{escape(run['steps'][n]['say'])}</p></li>"
