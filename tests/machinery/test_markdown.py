@@ -23,27 +23,30 @@ def indent(text: str, by: str) -> str:
     return textwrap.indent(text, by, lambda line: True)
 
 
+BOTH = f"{INCLUDE}\n\n$$\nx < y\n$$\n\n$x < y$"
 CONTEXTS = {
-    "plain": INCLUDE,
-    "tildes": INCLUDE.replace("```", "~~~~"),
-    "nested list": "1. one\n\n    - two\n\n" + indent(INCLUDE, " " * 8),
-    "quoted list": "> - item\n>\n" + indent(INCLUDE, ">     "),
+    "plain": BOTH,
+    "tildes": BOTH.replace("```", "~~~~"),
+    "nested list": "1. one\n\n    - two\n\n" + indent(BOTH, " " * 8),
+    "quoted list": "> - item\n>\n" + indent(BOTH, ">     "),
     "details": '??? question "Why?"\n\n    ??? success "So"\n\n'
-    + indent(INCLUDE, " " * 8),
-    "tab in admonition": '!!! note\n\n    === "A"\n\n' + indent(INCLUDE, " " * 8),
-    "html": '<div markdown="1">\n\n' + INCLUDE + "\n\n</div>",
-    "tabs for spaces": "- item\n\n" + indent(INCLUDE, "\t"),
+    + indent(BOTH, " " * 8),
+    "tab in admonition": '!!! note\n\n    === "A"\n\n' + indent(BOTH, " " * 8),
+    "html": '<div markdown="1">\n\n' + BOTH + "\n\n</div>",
+    "tabs for spaces": "- item\n\n" + indent(BOTH, "\t"),
 }
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_an_include_is_the_section_in_every_context(repository, kernel, context):
+def test_code_and_formulas_in_every_context(repository, kernel, context):
     page = repository.page(f"Before.\n\n{CONTEXTS[context]}\n\nAfter.")
     assert blocks(page) == [kernel]
     assert page.count("<figure") == page.count("</figure>") == 1
     assert "<a download " in page  # Where it leads, the check says.
-    assert "--8<--" not in page
-    assert "```" not in page
+    assert page.count("<math") == 2
+    assert page.count('display="block"') == 1
+    for written in ("--8<--", "```", "$$", "arithmatex"):
+        assert written not in page
 
 
 def test_tabs_characters_and_blank_lines_survive(repository):

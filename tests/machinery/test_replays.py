@@ -13,7 +13,7 @@ from verified_docs import layout
 from verified_docs.__main__ import main
 from verified_docs.code import snippets
 from verified_docs.evidence import records
-from verified_docs.pages import replays
+from verified_docs.pages import replays, stills
 
 if not triton.knobs.runtime.interpret:
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)
@@ -144,10 +144,16 @@ def test_a_page_has_the_element_and_the_key_frames(replayed):
         f'<verified-replay src="/{RECORD}" snippet="{ONE}" data-run="first" '
         'id="replay-part-one" style="--wide:'
     ) in html
-    assert html.count('<svg class="replay-frame"') == 2
+    assert html.count("<svg ") == html.count(", step ") == 2
     assert "<p>Load &lt; x.</p>" in html
     assert "Bytes read: C · b = 8." in html
     assert "<p><verified-replay" not in html
+
+
+def frames(run: dict) -> list[str]:
+    """The drawings of the key frames of a run."""
+    drawn: list[str] = stills.script("frames", run, "first", replays.FRAME)
+    return drawn
 
 
 def test_a_frame_shows_what_is_where_after_its_step():
@@ -156,7 +162,7 @@ def test_a_frame_shows_what_is_where_after_its_step():
     steps = [
         {"mark": "program", "reads": [["x", [0, 2]]]},
         {"state": {"m_i": [1]}},
-        {"mark": "tile", "writes": [["y", [1, 1], [7]]], "state": {"l_i": [2]}},
+        {"mark": "tile", "writes": [["y", [0, 2], [7, 8]]], "state": {"l_i": [2]}},
         {"drop": ["m_i"]},
         {"mark": "program", "reads": [["x", [1, 1]]]},
     ]
@@ -164,33 +170,29 @@ def test_a_frame_shows_what_is_where_after_its_step():
     programs = [{**RUN["programs"][0], "start": n} for n in (0, 4)]
     run = RUN | {"tensors": [x, y], "state": state, "steps": steps}
     run |= {"programs": programs, "frames": [*range(5)]}
-    frames = json.loads(replays.script("stills", run, "first"))
-    told = [re.search("On the chip: (.*?)</desc>", frame)[1] for frame in frames]
+    drawn = frames(run)
+    told = [re.search('On the chip: (.*?)"', frame)[1] for frame in drawn]
     both = "m: 1; l &#60; 3: 2"
     assert told == ["", "m: 1", both, both, ""]
-    assert [frame.count(">7</text>") for frame in frames] == [0, 0, 1, 1, 1]
-    marked = [re.findall('"accent".*? width="([^"]*)', frame) for frame in frames]
-    wide = float(marked[0][0])
-    assert [[float(each) for each in all_] for all_ in marked] == (
-        [[wide]] * 2 + [[wide / 2]] * 3
-    )
+    stored = [re.findall(">([78])</text>", frame) for frame in drawn]
+    assert stored == [[], [], ["7", "8"], ["7", "8"], ["7", "8"]]
+    outlined = [re.findall('"outline " d="M[^h]*h([^v]*)', frame) for frame in drawn]
+    wide = float(outlined[0][0])
+    found = [[float(each) for each in all_] for all_ in outlined]
+    assert found == [[wide]] * 4 + [[wide / 2]]
 
 
 def test_what_is_never_stored_is_not_in_memory():
     (x,) = RUN["tensors"]
     run = RUN | {"tensors": [x, {**x, "name": "S", "label": "S", "level": "map"}]}
-    frame = json.loads(replays.script("stills", run, "first"))[0]
-    boxes = (
-        r'class="(soft|line dashed)" x="(.*?)" y=".*?" width="(.*?)".*?>([^<]*)</text>'
-    )
-    (_, left, wide, memory), (dashed, apart, _, name), _ = re.findall(boxes, frame)
-    assert (memory, name, dashed) == ("GPU memory", "Not in memory", "line dashed")
-    assert float(left) + float(wide) < float(apart)
-    # The chip is below both, and what is never stored stands in its own box.
-    x_of = {
-        label: float(x) for x, label in re.findall(r'x="([^"]*)"[^>]*>(x|S)<', frame)
-    }
-    assert x_of["x"] < float(apart) < x_of["S"]
+    frame = frames(run)[0]
+    found = re.findall(r'"level (\w+)" x="(.*?)" y=".*?" width="(.*?)"', frame)
+    boxes = {name: (float(x), float(x) + float(wide)) for name, x, wide in found}
+    found = re.findall(r'"label" x="(.*?)"[^>]*>(x|S)<', frame)
+    labels = {label: float(x) for x, label in found}
+    assert ">Not in memory<" in frame
+    assert boxes["memory"][1] < boxes["map"][0] < labels["S"] < boxes["map"][1]
+    assert labels["x"] < boxes["memory"][1]
 
 
 @pytest.mark.parametrize(

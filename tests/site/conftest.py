@@ -3,29 +3,12 @@
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import nullcontext
 
 import pytest
 from playwright.sync_api import Browser, Error, Page, sync_playwright
-from xdist.remote import Producer
-from xdist.scheduler import LoadScopeScheduling
 
-from tests.site.server import pages, serve
-from tests.site.visit import DESKTOP, PHONE, Visit
-
-
-class ByPage(LoadScopeScheduling):
-    """One worker sees all of a page, whose name ends what a test of it is called.
-
-    Not by marks: --dist loadgroup of pytest-xdist 3.8 does nothing under pytest 9.2.
-    """
-
-    def _split_scope(self, nodeid: str) -> str:
-        return nodeid.partition("[")[2] or nodeid
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByPage:
-    return ByPage(config, log)
+from tests.site.server import serve
+from tests.site.visit import DESKTOP, PHONE
 
 
 @pytest.fixture(scope="session")
@@ -55,8 +38,9 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-def tab(browser: Browser) -> Iterator[Page]:
-    """A tab of its own; to begin with another takes a second of the processor's."""
+@pytest.fixture(scope="session")
+def used(browser: Browser) -> Iterator[Page]:
+    """A tab for test after test; to begin with another takes a second."""
     context = browser.new_context(
         viewport=DESKTOP,
         color_scheme="light",
@@ -64,27 +48,6 @@ def tab(browser: Browser) -> Iterator[Page]:
     )
     yield context.new_page()
     context.close()
-
-
-visited = pytest.fixture(tab, scope="session", name="visited")
-used = pytest.fixture(tab, scope="session", name="used")
-
-
-NOT_FOUND = "404.html"
-PAGES = [pytest.param(path, id=path or "home") for path in (NOT_FOUND, *pages())]
-
-
-@pytest.fixture(scope="session", params=PAGES)
-def visit(
-    request: pytest.FixtureRequest, visited: Page, address: str
-) -> Iterator[Visit]:
-    """Every page of the site, loaded once for all tests that take it as it is."""
-    top = request.param == NOT_FOUND
-    # At the top, the one place where its links lead anywhere: they are absolute.
-    with serve("/") if top else nullcontext(address) as at:
-        visit = Visit(visited, at, request.param)
-        yield visit
-        visit.close()
 
 
 @pytest.fixture

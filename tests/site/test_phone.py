@@ -17,34 +17,32 @@ MOVES = """box => {
 }"""
 
 
-def test_every_file_has_a_card(page: Page, address: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "selector", "label"),
+    [
+        ("reference/verification/", "table.verification", "none"),
+        ("attention/choosing/", "table:has(td[data-label])", '"Take: "'),
+    ],
+)
+def test_a_wide_row_is_a_card(
+    page: Page, address: str, path: str, selector: str, label: str
+) -> None:
     page.set_viewport_size(PHONE)
-    page.goto(address + "reference/verification/")
-    table = page.locator("table.verification")
+    page.goto(address + path)
+    table = page.locator(selector).first
     row = table.locator("> tbody > tr").first
+    first, second, *_ = row.locator("> *").all()
     assert not table.evaluate(WIDE)
-    assert row.locator("> th").bounding_box()["x"] == row.bounding_box()["x"]
-    below = row.locator("> td").first.bounding_box()["y"]
-    assert below > row.locator("> th").bounding_box()["y"]
-    row.locator("details.badge").click()
-    expect(row.locator(".badge-facts")).to_be_visible()
-    assert not table.evaluate(WIDE)
+    assert first.bounding_box()["x"] == row.bounding_box()["x"]
+    assert second.bounding_box()["y"] > first.bounding_box()["y"]
+    shown = second.evaluate("cell => getComputedStyle(cell, '::before').content")
+    assert shown == label
+    for badge in row.locator("details.badge").all():
+        badge.click()
+        expect(badge.locator(".badge-facts")).to_be_visible()
+        assert not table.evaluate(WIDE)
     page.set_viewport_size(DESKTOP)
     assert table.locator("> thead").is_visible()
-
-
-def test_a_wide_row_is_a_card(page: Page, address: str) -> None:
-    page.set_viewport_size(PHONE)
-    page.goto(address + "attention/choosing/")
-    table = page.locator("table:has(td[data-label])").first
-    first, second, *_ = table.locator("tbody > tr").first.locator("td").all()
-    assert not table.evaluate(WIDE)
-    assert second.bounding_box()["y"] > first.bounding_box()["y"]
-    label = second.evaluate("cell => getComputedStyle(cell, '::before').content")
-    assert label == '"Take: "'
-    page.set_viewport_size(DESKTOP)
-    assert table.locator("thead").is_visible()
-    assert second.bounding_box()["y"] == first.bounding_box()["y"]
 
 
 def test_wide_tables_keep_their_first_column(page: Page, address: str) -> None:

@@ -14,12 +14,6 @@ def test_the_cheat_sheet_is_one_page(page: Page, address: str) -> None:
         assert re.findall(rb"/Count (\d+)", printed) == [b"1"]
 
 
-def test_paper_has_no_buttons(page: Page, address: str) -> None:
-    go(page, address + "softmax/online/")
-    page.emulate_media(media="print")
-    assert page.locator(".snippet-actions:visible").count() == 0
-
-
 # The colours of everything, in both schemes, of one and the same moment.
 PAINTED = """() => {
     const all = [...document.querySelectorAll("body, article, article *")]
@@ -33,21 +27,18 @@ PAINTED = """() => {
 }"""
 
 
-def test_paper_is_light_in_the_dark_scheme(page: Page, address: str) -> None:
+def test_paper_is_light_and_unfolded_and_has_no_buttons(
+    page: Page, address: str
+) -> None:
     page.emulate_media(reduced_motion="reduce")
     go(page, address + "softmax/online/")
     light, dark = page.evaluate(PAINTED)
     assert light != dark
+    folds = page.locator("details:not(.badge) > :not(summary)")
+    assert not folds.first.is_visible()
     page.emulate_media(media="print")
     light, dark = page.evaluate(PAINTED)
     assert light == dark
-
-
-def test_what_is_folded_is_unfolded_on_paper(page: Page, address: str) -> None:
-    go(page, address + "softmax/online/")
-    folds = page.locator("details:not(.badge) > :not(summary)")
-    badge = page.locator(".badge-facts").first
-    assert not folds.first.is_visible()
-    page.emulate_media(media="print")
     assert all(fold.bounding_box()["height"] for fold in folds.all())
-    assert not badge.is_visible()
+    assert not page.locator(".badge-facts").first.is_visible()
+    assert page.locator(".snippet-actions:visible").count() == 0

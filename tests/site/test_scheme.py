@@ -1,5 +1,6 @@
 """The button for dark and light, which is the site's own."""
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.site.visit import go
@@ -7,13 +8,19 @@ from tests.site.visit import go
 LOOKS = """() => [document.body.dataset.mdColorScheme,
     document.querySelector('#dark').ariaPressed === 'true']"""
 DARK, LIGHT = ["slate", True], ["default", False]
+REFUSED = """Object.defineProperty(window, "localStorage", {
+    get() { throw new DOMException("denied", "SecurityError") } })"""
 
 
+@pytest.mark.parametrize("storage", ["", REFUSED], ids=["kept", "refused"])
 def test_the_scheme_is_the_systems_until_the_reader_chooses(
-    browser: Browser, address: str
+    browser: Browser, address: str, storage: str
 ) -> None:
     context = browser.new_context(color_scheme="dark")
     page = context.new_page()
+    page.add_init_script(storage)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
     go(page, address)
     assert page.evaluate(LOOKS) == DARK
     page.emulate_media(color_scheme="light")
@@ -23,23 +30,6 @@ def test_the_scheme_is_the_systems_until_the_reader_chooses(
     page.get_by_role("button", name="Dark scheme").click()
     assert page.evaluate(LOOKS) == DARK
     go(page, address + "take/")
-    assert page.evaluate(LOOKS) == DARK
-    context.close()
-
-
-REFUSED = """Object.defineProperty(window, "localStorage", {
-    get() { throw new DOMException("denied", "SecurityError") } })"""
-
-
-def test_the_scheme_needs_no_storage(browser: Browser, address: str) -> None:
-    context = browser.new_context(color_scheme="dark")
-    page = context.new_page()
-    page.add_init_script(REFUSED)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    go(page, address)
-    assert page.evaluate(LOOKS) == DARK
-    page.get_by_role("button", name="Dark scheme").click()
-    assert page.evaluate(LOOKS) == LIGHT
+    assert page.evaluate(LOOKS) == (LIGHT if storage else DARK)
     assert errors == []
     context.close()

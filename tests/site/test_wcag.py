@@ -1,13 +1,8 @@
-"""axe-core finds nothing. What it took out is laid out again in test_widths.py."""
+"""What axe-core finds, of which the pages have nothing (test_pages.py)."""
 
 from playwright.sync_api import Page
 
 from tests.site.visit import Visit
-
-
-def test_axe_finds_nothing(visit: Visit) -> None:
-    assert visit.axe("light", "dark") == []
-
 
 # One word of a formula, and its paragraph.
 WORD = """() => {

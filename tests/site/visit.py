@@ -32,8 +32,8 @@ def go(page: Page, url: str) -> None:
 class Visit:
     """A page that has come to rest, in the light scheme, with nothing folded.
 
-    It is for more tests than one: they leave its width as it was, but for the last
-    (test_widths.py), because each width is another layout.
+    Its tests leave its width as it was, but for the last, because each width is another
+    layout.
     """
 
     def __init__(self, page: Page, address: str, path: str) -> None:
@@ -75,8 +75,6 @@ class Visit:
         for event, listener in self._listeners.items():
             self.page.remove_listener(event, listener)
         self.page.evaluate("localStorage.clear(), sessionStorage.clear()")
-        self.page.goto("about:blank")
-        self.page.set_viewport_size(DESKTOP)
 
     def axe(self, *schemes: str) -> list[list[Any]]:
         """What axe-core finds in "light" or "dark": [scheme, rule, where, why]."""

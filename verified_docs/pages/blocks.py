@@ -23,8 +23,8 @@ from verified_docs.pages import (
     notebook,
     plots,
     replays,
-    sliders,
     sources,
+    stills,
     timeline,
 )
 from verified_docs.pages.errors import PageError
@@ -201,7 +201,7 @@ def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
         f"<figcaption>Roofs: {source}. Dashed: a copy and a product, measured "
         f"on {escape(gpu)}.</figcaption>"
     )
-    return sliders.render("verified-roofline", data, caption)
+    return stills.slider("verified-roofline", data, caption)
 
 
 def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -259,10 +259,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     # A recorded run of a kernel, which can be stepped through.
     "replay": (lambda site, body, _: replays.render(site, body), ()),
     # Softmax in four formats, with a shift that the reader moves.
-    "shift": (
-        lambda *_: sliders.render("verified-shift", {}),
-        (),
-    ),
+    "shift": (lambda *_: stills.slider("verified-shift", {}), ()),
     "roofline": (roofline, ("record", "bandwidth", "fp32", "bf16", "source")),
     # Of a benchmark's record: lines, two groups of kernels shape by shape, what a clock
     # inside the kernels measured, a table.

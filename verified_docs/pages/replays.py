@@ -5,25 +5,21 @@ built: what a reader sees who has no JavaScript, or who prints the page. The hei
 the element is known then as well, so that nothing moves when its script is there.
 """
 
-import functools
-import json
 from html import escape
-from pathlib import Path
 from typing import Any
-
-from py_mini_racer import MiniRacer
 
 from verified_docs import layout
 from verified_docs.evidence import records
-from verified_docs.pages.engine import modules
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.plots import parse
 from verified_docs.pages.site import Site
+from verified_docs.pages.stills import script
 
 OPTIONS = {"replay", "run", "steps"}
-# Boxes for a stage, in pixels: beside the navigation of a desktop, and on a phone.
+# Boxes for a stage, in pixels: on a desktop, with code beside it; on a phone; a frame.
 WIDE = {"width": 808, "height": 480, "beside": 378}
 NARROW = {"width": 340, "height": 520, "beside": 0}
+FRAME = {"width": 400, "height": 640, "beside": 0}
 # Letters in a line of a sentence there, and the most lines that it may take.
 LETTERS = {"lines": (110, 3), "many": (46, 7)}
 Facts = dict[str, Any]
@@ -52,14 +48,15 @@ def render(site: Site, body: str) -> str:
     }
     attributes["style"] = ";".join(f"--{k}:{v}" for k, v in sizes(record).items())
     shown = " ".join(f'{key}="{escape(text)}"' for key, text in attributes.items())
-    drawn = json.loads(script("stills", run, name))
+    drawn = script("frames", run, name, FRAME)
     frames = "".join(
-        f"<li>{svg}<p>{escape(run['steps'][n]['say'])}</p></li>"
+        f'<li><div class="replay-stage">{svg}</div>'
+        f"<p>{escape(run['steps'][n]['say'])}</p></li>"
         for n, svg in zip(run["frames"], drawn, strict=True)
     )
     return (
         f"<verified-replay {shown} data-search-exclude>{anchors}"
-        f'<figure class="diagram replay-frames"><ol>{frames}</ol><figcaption>'
+        f'<figure class="replay-frames"><ol>{frames}</ol><figcaption>'
         f"{caption(name, run)}</figcaption></figure></verified-replay>"
     )
 
@@ -92,20 +89,6 @@ def said(run: Facts) -> int:
     formula = sum(len(f["text"]) + 20 for f in run["formula"].values())
     *steps, last = (len(step["say"]) for step in run["steps"])
     return max(len("Program 1 of 1") + label + max(steps, default=0), last + formula)
-
-
-def script(function: str, *arguments: Any) -> str:
-    """What a function of the scripts returns, as JSON."""
-    given = ", ".join(map(json.dumps, arguments))
-    return str(_engine().eval(f"JSON.stringify({function}({given}))"))
-
-
-@functools.cache
-def _engine() -> MiniRacer:
-    """An engine that arranges and draws a stage as the browser does."""
-    here = Path(__file__)
-    folder = here.parents[2] / "docs/assets/javascripts/replay"
-    return modules(folder / "scene.mjs", here.with_name("stills.mjs"))
 
 
 def caption(name: str, run: Facts) -> str:

@@ -1,6 +1,8 @@
 // Check it yourself: fetch a snippet and what the records say of it, hash the snippet
 // here, and show whether the two agree.
 
+import { make } from "./elements.mjs";
+
 const site = new URL("../../", import.meta.url);
 const form = document.querySelector("form.confirm");
 const result = form.querySelector("output");
@@ -16,18 +18,10 @@ async function sha256(bytes) {
   return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** An element with a class, if it has one, and what it holds. */
-function made(tag, name, ...children) {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  element.append(...children);
-  return element;
-}
-
 /** What the runs of a record say of the snippet with this hash. */
 function judge(record, snippet, hash, where) {
   const runs = Object.values(record.snippets[snippet] ?? {});
-  if (!runs.length) return [made("p", "", `${where}: not run.`)];
+  if (!runs.length) return [make("p", {}, `${where}: not run.`)];
   return runs.map((entry) => {
     const { gpu, date, torch, triton, commit } = record.runs[entry.run];
     const known = entry.manifest[`snippets/${snippet}`];
@@ -38,12 +32,12 @@ function judge(record, snippet, hash, where) {
       : passed
         ? `They agree: ${entry.cases} cases passed on these bytes.`
         : `They agree, but ${entry.failed.length} cases failed.`;
-    return made(
+    return make(
       "div",
-      passed ? "confirm-good" : "confirm-bad",
-      made("p", "", made("strong", "", `${gpu}: ${verdict}`)),
-      made("p", "", "In the record: ", made("code", "", known)),
-      made("p", "", `${date}, PyTorch ${torch}, Triton ${triton}, commit ${commit}`),
+      { className: passed ? "confirm-good" : "confirm-bad" },
+      make("p", {}, make("strong", {}, `${gpu}: ${verdict}`)),
+      make("p", {}, "In the record: ", make("code", {}, known)),
+      make("p", {}, `${date}, PyTorch ${torch}, Triton ${triton}, commit ${commit}`),
     );
   });
 }
@@ -52,8 +46,8 @@ async function confirm(snippet) {
   const bytes = await (await fetched(`snippets/${snippet}`)).arrayBuffer();
   const hash = await sha256(bytes);
   const found = [
-    made("p", "", `${snippet}, ${bytes.byteLength} bytes, hashed in your browser: `),
-    made("p", "", made("code", "", hash)),
+    make("p", {}, `${snippet}, ${bytes.byteLength} bytes, hashed in your browser: `),
+    make("p", {}, make("code", {}, hash)),
   ];
   for (const folder of form.dataset.records.split(" ").filter(Boolean)) {
     const path = `records/${folder}/verification.json`;

@@ -62,7 +62,7 @@ function light(lines, first, last, on) {
     const start = starts.get(block);
     let bar = block.querySelector(".replay-line");
     if (!bar && start) {
-      bar = document.createElement("div");
+      bar = make("div");
       block.querySelector(".highlight").prepend(bar);
     }
     if (bar) bar.className = `replay-line ${start ? "" : "off"}`;

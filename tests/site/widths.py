@@ -92,7 +92,7 @@ def overlap(one: dict[str, float], other: dict[str, float]) -> bool:
     return right - left > 1 and bottom - top > 5
 
 
-def test_a_page_in_three_widths(visit: Visit) -> None:
+def three_widths(visit: Visit) -> None:
     page, order = visit.page, {}
     tall, small, cut, over = faults = [], [], [], []
     for texts in page.evaluate(TEXTS, DIAGRAMS):

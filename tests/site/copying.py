@@ -44,7 +44,7 @@ PRESS_ALL = """() => {
 }"""
 
 
-def test_copy_buttons(visit: Visit) -> None:
+def copy_buttons(visit: Visit) -> None:
     for figure, text, action, state, copied in visit.page.evaluate(PRESS_ALL):
         if name := figure.get("file"):
             wanted = (ROOT / "snippets" / name).read_bytes().decode()
