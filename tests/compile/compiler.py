@@ -57,7 +57,6 @@ NOT_CAUSAL = (  # they have the option, only to refuse it
 )
 # The dtype for which the shapes are tried that are other kernels: one key, one query.
 SHAPES = torch.bfloat16
-VECTORS = ("start/vector_add.py", "start/wrong_no_mask.py")
 SCORES = ("attention/exp2.py",)
 COPIES = ("hopper/copy_tma.py",)
 TILES = ("hopper/fp8_tile.py",)
@@ -76,7 +75,7 @@ def zeros(*shape: int, dtype: torch.dtype) -> torch.Tensor:
 
 def examples(module: ModuleType, name: str, dtype: torch.dtype) -> Iterator[calls.Call]:
     """Calls of what the file publishes: a function of q, of x, or of vectors."""
-    if name in VECTORS:
+    if of_vectors(module):
         x = zeros(200, dtype=dtype)
         yield calls.call(module, dict.fromkeys(("x", "y", "out"), x))
     elif name in COPIES:  # each has two kernels
@@ -106,6 +105,14 @@ def examples(module: ModuleType, name: str, dtype: torch.dtype) -> Iterator[call
         rows = dict.fromkeys(("weight", "bias"), zeros(200, dtype=dtype))
         inputs = {"x": x, "keep": x.detach() > 0}
         yield calls.call(module, OPTIONS | inputs | sizes | rows)
+
+
+def of_vectors(module: ModuleType) -> bool:
+    """Whether a file publishes a function of two vectors, x and y or x and out."""
+    if not begins_with(module, "x"):
+        return False
+    known = inspect.signature(calls.public(module, {"x": None})).parameters
+    return bool({"y", "out"} & known.keys())
 
 
 def of_attention(module: ModuleType) -> bool:
