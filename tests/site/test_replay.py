@@ -247,7 +247,9 @@ def test_no_line_is_cut(page: Page, address: str) -> None:
 
 
 @pytest.mark.parametrize("size", [PHONE, {"width": 360, "height": 640}])
-@pytest.mark.parametrize("name", ["attention/flash-attention-2/", "attention/causal/"])
+@pytest.mark.parametrize(
+    "name", ["", "attention/flash-attention-2/", "attention/causal/"]
+)
 def test_a_phone_shows_what_happens_and_what_is_said(
     page: Page, address: str, name: str, size: dict[str, int]
 ) -> None:
