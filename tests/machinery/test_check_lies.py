@@ -4,6 +4,7 @@ A lie is code, a figure or a state of verification that comes from no file. All 
 with lies are built and checked at once.
 """
 
+import re
 import shutil
 
 from tests.machinery.small_site import PAGE
@@ -167,11 +168,13 @@ def test_a_lie_is_refused_by_its_rule_and_no_other_page_is_blamed(site):
     around = said.pop("mkdocs.yml")
     assert (around.count(TYPED), around.count(MARKUP)) == (2, 2)
     lost = said.pop("site/404.html")
-    assert f"{TYPED} '610 TFLOP/s'" in lost
-    assert f"<pre> {ELEMENT}" in lost
+    for reason in (f"{TYPED} '610 TFLOP/s'", f"<pre> {ELEMENT}"):
+        assert f"site/404.html:1: {reason}" in lost
     assert said.keys() == pages.keys()
     refused = zip(PAGES + FRONT, (said[path] for path in pages), strict=True)
     assert [(lie, told) for lie, told in refused if lie[0] not in told] == []
+    for path in [*pages][len(PAGES) :]:  # at the lines of the front matter
+        assert re.match(rf"{path}:[12]: ", said[path])
 
 
 BUILT = "site/part/page/index.html"

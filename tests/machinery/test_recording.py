@@ -283,6 +283,18 @@ def test_what_is_left():
     assert status == 0, told
 
 
+def test_a_failure_on_a_second_gpu_is_recorded_and_shown(recorded):
+    recorded.edit("gpu/torch.py", "H200", "H100")
+    recorded.edit(TEST_B, "VALUE == 1", "VALUE > case / 8")
+    assert recorded.gpu()[0] == 1
+    assert [(run.gpu, str(run.state)) for run in recorded.status("part/b.py").runs] == [
+        ("NVIDIA H100", "failed"),
+        ("NVIDIA H200", "stale"),
+    ]
+    assert recorded.state("b")[0] == "failed"
+    assert recorded.state("a")[0] == "verified"
+
+
 LOOP = "def pytest_runtestloop():"
 TEST = "def pytest_runtest_protocol():"
 RAISES = "pytest.raises(ZeroDivisionError, lambda *_: 1 / 0, "
@@ -387,6 +399,7 @@ def test_what_is_declared_and_what_neither_counts_nor_is_inherited(
     assert recorded.state("c")[0] == "skipped too much"
 
 
+SUITE = "tests/snippets/part/suite.py"
 # What the verdict rests on, and how somebody may soften it.
 JUDGES = [
     ("snippets/part/b.py", "VALUE", "VALUE "),
@@ -394,7 +407,7 @@ JUDGES = [
     ("tests/harness/rule.py", "if error > bound", "if False"),
     ("tests/snippets/conftest.py", "rule.accurate", "lambda *_: None"),
     ("tests/conftest.py", "import pytest", "import pytest  # AssertionError"),
-    ("tests/snippets/part/suite.py", "assert 1", "return"),
+    (SUITE, "assert 1", "return"),
     ("tests/snippets/part/shared.py", "1", "2"),
     ("pytest.ini", "addopts =", "addopts = --collect-only"),
 ]
@@ -426,6 +439,12 @@ def test_whatever_is_loaded_is_hashed(tree):
         tree.write({file: before})
     tree.write({"tests/mutants/part/b.py": "MUTANTS = []\n"})
     assert tree.state("a") == tree.state() == ("verified", [])
+
+
+def test_a_test_that_moves_makes_stale(recorded):
+    moved = recorded.read(SUITE)
+    recorded.write({SUITE: "", TEST_B: recorded.read(TEST_B) + moved})
+    assert recorded.state() == ("stale", [SUITE, TEST_B])
 
 
 def test_a_snippet_that_is_edited_while_it_runs_does_not_pass(tree, monkeypatch):

@@ -177,6 +177,23 @@ def test_each_step_is_told_and_shown(online: Page, record: dict[str, Any]) -> No
     assert took[len(took) // 4] < 16
 
 
+def test_the_output_is_in_memory_at_the_end(
+    online: Page, record: dict[str, Any]
+) -> None:
+    run = record["runs"][0]
+    online.locator(".replay [type=range]").press("End")
+    cells = online.locator(".replay .item.memory.t-y .value").all_text_contents()
+    stored = {
+        start + n: value
+        for step in run["steps"]
+        for name, (start, count), values in step.get("writes", [])
+        for n, value in zip(range(count), values, strict=True)
+    }
+    assert len(cells) == len(stored) > 0
+    for index, text in enumerate(cells):
+        assert abs(float(text) - stored[index]) < 0.0051
+
+
 def test_controls_have_names_and_work(online: Page, record: dict[str, Any]) -> None:
     replay = online.locator(".replay")
     slider = replay.get_by_role("slider", name="Step")

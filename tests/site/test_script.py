@@ -28,6 +28,8 @@ def test_copying_is_seen_and_said_and_passes(page: Page, address: str) -> None:
     said = page.locator("#copy-status[aria-live=polite]").text_content()
     assert said == f"Copied: {button.get_attribute('aria-label').partition(': ')[2]}"
     assert "softmax/persistent.py" in said
+    block = page.locator("figure.snippet").first.locator("pre code")
+    assert page.evaluate("navigator.clipboard.readText()") == block.text_content()
     page.wait_for_selector("button[data-state=done]", state="detached")
     assert button.text_content() == label
 
