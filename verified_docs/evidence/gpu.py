@@ -114,13 +114,18 @@ def _places(facts: Facts, folder: Path) -> Places:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(
         str(index) for index in range(len(facts["gpus"]))
     )
+    devices = [
+        device
+        for device, gpu in zip(visible.split(","), facts["gpus"], strict=False)
+        if gpu == facts["gpu"]
+    ]
+    for device in devices:
+        (folder / device).mkdir()
     places: Places = SimpleQueue()
-    for device, gpu in zip(visible.split(","), facts["gpus"], strict=False):
-        if gpu == facts["gpu"]:
-            own = folder / device
-            own.mkdir()
-            for _ in range(max(1, min(room, AT_ONCE))):
-                places.put({"CUDA_VISIBLE_DEVICES": device, "TMPDIR": str(own)})
+    for _ in range(max(1, min(room, AT_ONCE))):
+        for device in devices:  # In turn, so that few modules have all the GPUs.
+            own = str(folder / device)
+            places.put({"CUDA_VISIBLE_DEVICES": device, "TMPDIR": own})
     return places
 
 
