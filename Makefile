@@ -123,7 +123,7 @@ audit: $(TESTS) $(VENDOR)  ## print the site's figures: build time, Lighthouse
 	python -m tests.site.audit
 
 clean:  ## remove what the other targets made, the installed packages too
-	rm -rf $(VENV) node_modules docs/assets/vendor docs/*.zip site .cache .pytest_cache \
+	rm -rf $(VENV) node_modules docs/assets/vendor docs/*.zip docs/zips site .cache .pytest_cache \
 		.hypothesis .ruff_cache .mypy_cache *.egg-info
 
 $(INSTALLED): pyproject.toml constraints.txt
@@ -158,4 +158,4 @@ $(VENDOR): $(PACKAGES) Makefile
 
 $(ZIP): $(wildcard LICENSE pytest.ini) $(shell find benchmarks records snippets tests verified_docs \
 		-name '*.py' -o -name '*.json' 2>/dev/null) $(INSTALLED)
-	python -m verified_docs.code.archive docs
+	python -m verified_docs.pages.archive docs

@@ -23,6 +23,7 @@ REPLAYS = "tests/replays"
 REPLAYED = "records/interpreter/replays"
 NOTEBOOKS = "notebooks"
 SETTINGS = "pytest.ini"
+ZIPS = "zips"
 
 # What a page writes to show a snippet, or a section of it after a colon.
 INCLUDE = re.compile(r'--8<-- "([^"\s]+)"')
@@ -53,6 +54,11 @@ def part(snippet: str) -> str:
 def is_wrong(snippet: str) -> bool:
     """Whether a snippet is wrong on purpose, by its name."""
     return PurePosixPath(snippet).name.startswith("wrong_")
+
+
+def zip_file(snippet: str) -> str:
+    """`hopper/autograd.py` -> `zips/hopper/autograd.zip`, with what it imports."""
+    return PurePosixPath(ZIPS, snippet).with_suffix(".zip").as_posix()
 
 
 def snippet_file(snippet: str) -> str:

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 from tests.machinery.repository import CONFIG, ONLINE, THREE_PASS, Repository
 from verified_docs import check
-from verified_docs.code import archive
+from verified_docs.pages import archive
 
 os.environ["NO_MKDOCS_2_WARNING"] = "1"
 

@@ -175,9 +175,12 @@ def test_a_file_to_take(repository):
     other = '"""Calls."""\n\nfrom snippets.softmax.online import online\n'
     repository.snippet("softmax/calls.py", other)
     page = repository.page("{file: softmax/calls.py}")
-    zipped = '<a download href="/snippets.zip">the zip</a>'
-    assert f"</code>, which imports another: take {zipped}" in page
+    zipped = '<a download href="/zips/softmax/calls.zip">a zip of 2 files</a>'
+    assert f"</code> in {zipped}" in page
     assert "button" not in page
+    page = repository.page('```python\n--8<-- "softmax/calls.py"\n```')
+    assert 'href="/zips/softmax/calls.zip"' in page
+    assert "Copy file" not in page
 
 
 def test_no_header_of_a_table_is_empty(repository):

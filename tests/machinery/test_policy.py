@@ -14,11 +14,11 @@ import pytest
 from tests.machinery.repository import ONLINE, ROOT
 from tests.machinery.small_site import PAGE
 from verified_docs import layout
-from verified_docs.code import archive
-from verified_docs.pages import hooks
+from verified_docs.pages import archive, hooks
 from verified_docs.pages.policy import RULES, apply
 
-ZIPS = ("snippets.zip", "tests.zip")
+ZIPS = ("snippets.zip", "tests.zip", "zips/softmax/calls.zip")
+CALLS = "from snippets.softmax.online import online\n"
 HTML = """<!doctype html>
 <html><head><meta charset="utf-8"><script>theme()</script></head><body>
 <script src="theme.js"></script><article><script>author()</script></article>
@@ -54,19 +54,26 @@ def test_scripts_of_the_theme_may_run_and_those_of_an_author_may_not(tmp_path):
 def test_the_zips_are_the_files_and_nothing_of_the_time(repository, tmp_path):
     cache = "snippets/softmax/__pycache__/online.py"
     repository.write({"LICENSE": "MIT License\n", cache: "x = 1\n"})
+    repository.snippet("softmax/calls.py", CALLS)
+    repository.write({f"{tmp_path}/zips/softmax/gone.zip": ""})
     written = []
     for _ in range(2):
         archive.write(tmp_path, repository.root)
         written.append([(tmp_path / name).read_bytes() for name in ZIPS])
         repository.snippet("softmax/online.py", ONLINE)  # The same bytes, later.
     assert written[0] == written[1]
-    names = ["LICENSE", "snippets/softmax/online.py", "snippets/softmax/three_pass.py"]
+    files = (path.relative_to(tmp_path) for path in tmp_path.rglob("*.zip"))
+    assert {path.as_posix() for path in files} == {*ZIPS}
+    called = ["LICENSE", "snippets/softmax/calls.py", "snippets/softmax/online.py"]
+    names = [*called, "snippets/softmax/three_pass.py"]
     with ZipFile(tmp_path / ZIPS[0]) as found:
         assert found.namelist() == names
-        assert found.read(names[1]).decode() == ONLINE
+        assert found.read(names[2]).decode() == ONLINE
     with ZipFile(tmp_path / ZIPS[1]) as found:
         assert {*names, layout.test_file("softmax/online.py")} <= {*found.namelist()}
         assert not any("__pycache__" in name for name in found.namelist())
+    with ZipFile(tmp_path / ZIPS[2]) as found:
+        assert found.namelist() == called
 
 
 @pytest.mark.parametrize("changed", ["snippets/softmax/online.py", "records/g/x.json"])

@@ -7,8 +7,8 @@ import sysconfig
 
 from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
-from verified_docs.code import archive
 from verified_docs.evidence import manifest
+from verified_docs.pages import archive
 
 PAGE = (ROOT / "docs/start/setup.md").read_text(encoding="utf-8")
 COMMANDS = (

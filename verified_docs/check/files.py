@@ -18,7 +18,7 @@ PLACES = re.compile(
     r"|snippets/.+\.py|notebooks/[^/]+\.ipynb"
     r"|records/[^/]+/\w+\.json|records/interpreter/replays/.+\.json"
     r"|404\.html|sitemap\.xml(\.gz)?|search/search_index\.json|LICENSE\.txt"
-    r"|(snippets|tests)\.zip"
+    r"|(snippets|tests|zips/.+)\.zip"
 )
 
 

@@ -16,10 +16,9 @@ from mkdocs.structure.files import File
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from verified_docs import layout
-from verified_docs.code import archive
 from verified_docs.code.snippets import Snippet
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import policy
+from verified_docs.pages import archive, policy
 from verified_docs.pages.hooks import EXTENSION
 
 SHORT = 70

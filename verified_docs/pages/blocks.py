@@ -12,9 +12,9 @@ from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.sections import Section
 from verified_docs.code.snippets import Snippet
-from verified_docs.evidence import manifest
 from verified_docs.evidence.status import Evidence, short
 from verified_docs.pages import (
+    archive,
     badges,
     diagrams,
     figures,
@@ -50,12 +50,14 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
         site.badged.add(snippet.name)
         badge = badges.render(status, site.base, site.published, anchor=True)
     about = f"{snippet.name}, {section.name}" if section.name else snippet.name
+    file, count = _taken(site, snippet.name)
+    alone = count == 1
     actions = (
         _copy("block", "Copy", about),
-        _copy("file", "Copy file", snippet.name),
-        f'<a download class="snippet-wide" '
-        f'href="{site.base}{escape(layout.snippet_file(snippet.name))}" '
-        f'aria-label="Download {escape(snippet.name)}">Download</a>',
+        _copy("file", "Copy file", snippet.name) if alone else "",
+        f'<a download class="snippet-wide" href="{file}" '
+        f'aria-label="Download {escape(PurePosixPath(file).name)}">'
+        f"{'Download' if alone else f'Download {count} files'}</a>",
         f'<a class="snippet-widest" href="{site.base}LICENSE.txt" '
         'aria-label="MIT License">MIT</a>',
     )
@@ -72,30 +74,32 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 
 def taken(site: Site, text: str) -> str:
-    """A file to download or copy; one that imports others is a module in the zip.
+    """A file to download or copy; one that imports others is a module in a zip.
 
     After "| badge" it has one, which leads to that of the file's block on the page.
     """
-    root, base = site.evidence.root, site.base
     name, _, more = (part.strip() for part in text.partition("|"))
     if more not in ("", "badge"):
         raise PageError("it is written {file: part/name.py | badge}")
     status = site.evidence.status(name)
-    file = layout.snippet_file(name)
-    reached = manifest.reached(root, [file])
-    others = sum(path.startswith(f"{layout.SNIPPETS}/") for path in reached) - 1
-    if others:
+    file, count = _taken(site, name)
+    if count > 1:
         module = f"<code>{figures.breakable(layout.module(name))}</code>"
-        link = f'<a download href="{base}snippets.zip">the zip</a>'
-        many = f"{others} others" if others > 1 else "another"
-        shown = f"{module}, which imports {many}: take {link}"
+        shown = f'{module} in <a download href="{file}">a zip of {count} files</a>'
     else:
         shown = (
-            f'<a download href="{base}{escape(file)}">{PurePosixPath(name).name}</a> '
+            f'<a download href="{file}">{PurePosixPath(name).name}</a> '
             f"{_actions(_copy('file', 'Copy', name))}"
         )
     shown += f" {badges.again(status)}" if more else ""
     return f'<span class="file" data-file="{escape(name)}">{shown}</span>'
+
+
+def _taken(site: Site, name: str) -> tuple[str, int]:
+    """The address of a snippet with all that it imports, and how many files that is."""
+    count = len(archive.together(site.evidence.root, name))
+    file = layout.zip_file(name) if count > 1 else layout.snippet_file(name)
+    return escape(site.base + file), count
 
 
 def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
