@@ -52,12 +52,12 @@ def include(site: Site, body: str, options: Mapping[str, str]) -> str:
     about = f"{snippet.name}, {section.name}" if section.name else snippet.name
     file, count = _taken(site, snippet.name)
     alone = count == 1
+    download = "Download" if alone else f"Download {count} files"
     actions = (
         _copy("block", "Copy", about),
         _copy("file", "Copy file", snippet.name) if alone else "",
         f'<a download class="snippet-wide" href="{file}" '
-        f'aria-label="Download {escape(PurePosixPath(file).name)}">'
-        f"{'Download' if alone else f'Download {count} files'}</a>",
+        f'aria-label="{download}: {escape(snippet.name)}">{download}</a>',
         f'<a class="snippet-widest" href="{site.base}LICENSE.txt" '
         'aria-label="MIT License">MIT</a>',
     )
