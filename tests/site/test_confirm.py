@@ -14,6 +14,15 @@ NAME = "softmax/online.py"
 RECORD = next(SITE.glob("records/*/verification.json"))
 
 
+def confirmed(page: Page, address: str) -> str:
+    """What the page says of the file, at the press of the button."""
+    page.goto(address + "reference/check-it-yourself/")
+    page.locator("form.confirm select").select_option(NAME)
+    page.locator("form.confirm button:enabled").click()
+    page.locator("form.confirm output :is(div, p)").last.wait_for()
+    return page.locator("form.confirm output").inner_text()
+
+
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [
@@ -34,10 +43,16 @@ def test_the_verdict(page: Page, address: str, changes: dict, verdict: str) -> N
         route.fulfill(body=json.dumps(record), content_type="application/json")
 
     page.route("**/verification.json", answer)
-    page.goto(address + "reference/check-it-yourself/")
-    page.locator("form.confirm select").select_option(NAME)
-    page.locator("form.confirm button:enabled").click()
-    page.locator("form.confirm output :is(div, p)").last.wait_for()
-    said = page.locator("form.confirm output").inner_text()
+    said = confirmed(page, address)
     assert f"{record['runs'][entry['run']]['gpu']}: {verdict}" in said
     assert digest in said
+
+
+def test_a_record_that_does_not_come_hides_no_other(page: Page, address: str) -> None:
+    folder = RECORD.parent.name
+    page.route(
+        f"**/{folder}/verification.json", lambda route: route.fulfill(status=404)
+    )
+    said = confirmed(page, address)
+    assert f"{folder}: could not be read" in said
+    assert "They agree" in said

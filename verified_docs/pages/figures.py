@@ -97,7 +97,7 @@ FITTING = {
         r"flops_per_second|matmul": ("TFLOP/s",),
         r"(\w+_)?seconds": ("ms", "us"),
         r"(\w+_)?bytes": ("bytes", "count"),
-        r"error|bound|difference": ("sci",),
+        r"(\w+_)?(error|bound|difference)": ("sci",),
     }.items()
 }
 

@@ -51,7 +51,12 @@ async function confirm(snippet) {
   ];
   for (const folder of form.dataset.records.split(" ").filter(Boolean)) {
     const path = `records/${folder}/verification.json`;
-    found.push(...judge(await (await fetched(path)).json(), snippet, hash, folder));
+    try {
+      const record = await (await fetched(path)).json();
+      found.push(...judge(record, snippet, hash, folder));
+    } catch (error) {
+      found.push(make("p", {}, `${folder}: could not be read: ${error.message}`));
+    }
   }
   return found;
 }
