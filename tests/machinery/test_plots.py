@@ -266,6 +266,14 @@ def test_lines_that_are_no_kernels_are_named_by_their_key(repository):
     assert sorted(named) == ["dtype bfloat16", "dtype float32"]
 
 
+def test_the_lines_of_libraries_alone_are_dashed(repository):
+    ours = {ONLINE: {}, "elsewhere": {"of": ONLINE}, TORCH: {}}
+    same = {"dtype": "float32", "cols": 128, "fraction_of_copy": 1.0}
+    repository.measure([same | {"kernel": name} | of for name, of in ours.items()])
+    lines = plot(repository, PLOT).findall("svg[1]//path[@class='plot-line']/..")
+    assert ["library" in line.get("class") for line in lines] == [False, False, True]
+
+
 QUANTITIES = """\
 record: softmax
 rows: kernel

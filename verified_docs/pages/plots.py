@@ -31,6 +31,7 @@ class Grid:
     columns: list[Any]
     values: dict[tuple[str, Any], float]
     source: figures.Source
+    libraries: set[str]  # rows that are no kernels of ours
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Style:
             marker = list(MARKERS.values())[n]
             return Line(f"{series} {row}", f"series-{n + 1}", marker, values)
         colour, marker = self.of(row, "kernels")
-        classes = f"series-{colour}" + ("" if row.endswith(".py") else " library")
+        classes = f"series-{colour}" + " library" * (row in found.libraries)
         return Line(short(row), classes, MARKERS[marker], values)
 
 
@@ -119,7 +120,9 @@ def grid(
         raise NotYet
     columns = sorted({column for _, column in values})
     source = figures.source(evidence, benchmark, part, found)
-    return Grid(rows, columns, values, source)
+    ours = {str(item[row]) for item in found if "of" in item}
+    libraries = {row for row in rows if row not in ours and not row.endswith(".py")}
+    return Grid(rows, columns, values, source, libraries)
 
 
 def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
