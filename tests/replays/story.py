@@ -161,7 +161,9 @@ class Story:
                 tiles[line.node] = tiles.get(line.node, 0) + 1
                 facts = {**facts, "tile": tiles[line.node]}
                 mark = "tile"
-            changed = {} if line.inner else self.changed(line, held)
+            changed: Locals = {}
+            for setter in setters(line):
+                changed |= self.changed(setter, held)
             held |= changed
             touches = bool(line.reads or line.writes or line.products or changed)
             changes |= changed
@@ -171,7 +173,8 @@ class Story:
             if step["say"] and not (self.head(line) and not line.enters):
                 for each in self.replay.maps:
                     if each.of in changes:
-                        write = _write(self.mapped(each, line, changes[each.of]))
+                        where = line.caller or line
+                        write = _write(self.mapped(each, where, changes[each.of]))
                         step.setdefault("writes", []).append(write)
                 if changes:
                     step["state"] = {name: flat(x) for name, x in changes.items()}
@@ -269,10 +272,11 @@ class Story:
         """The variables that nobody reads any more, after each of the lines."""
         events: list[tuple[int, str, str]] = []
         for n, line in enumerate(lines):
-            for verb, context in (("read", ast.Load), ("write", ast.Store)):
-                if not (line.inner and verb == "write"):
-                    own = names(line.node, context)
-                    events += ((n, verb, self.known(line, name)) for name in own)
+            read = names(line.node, ast.Load)
+            events += ((n, "read", self.known(line, name)) for name in read)
+            for each in setters(line):
+                own = names(each.node, ast.Store)
+                events += ((n, "write", self.known(each, name)) for name in own)
         found: list[list[str]] = [[] for _ in lines]
         for name in (show.name for show in self.replay.state if not show.kept):
             last = None
@@ -379,6 +383,12 @@ def shown(show: Show, shape: Sequence[int], level: str) -> dict[str, Any]:
     if show.turned:
         found["turned"] = True
     return found
+
+
+def setters(line: Line) -> list[Line]:
+    """The lines whose variables are set when this one ends: a call's, with its last."""
+    own = [] if line.inner else [line]
+    return own + ([line.caller] if line.caller else [])
 
 
 def key(line: Line) -> tuple[Any, ...]:

@@ -47,6 +47,7 @@ class Line:
         before, after: the local variables around it.
         inner: lines of functions that it called, in the same file.
         enters: whether the head of a loop is followed by its body.
+        caller: the line whose call ends with this one.
     """
 
     node: ast.stmt
@@ -60,7 +61,7 @@ class Line:
     products: int = 0
     inner: bool = False
     enters: bool = False
-    closed: int = 0
+    caller: "Line | None" = None
 
 
 class Watch(Traffic):
@@ -150,7 +151,8 @@ class Watch(Traffic):
 
     def _close(self, line: Line, now: Locals, then: ast.stmt | None) -> None:
         line.after = now
-        line.closed = len(self.lines)
+        if line.inner:
+            self.lines[-1].caller = line
         line.enters = isinstance(line.node, ast.For | ast.While) and any(
             then is each for each in line.node.body
         )
