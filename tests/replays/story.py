@@ -173,8 +173,7 @@ class Story:
             if step["say"] and not (self.head(line) and not line.enters):
                 for each in self.replay.maps:
                     if each.of in changes:
-                        where = line.caller or line
-                        write = _write(self.mapped(each, where, changes[each.of]))
+                        write = _write(self.mapped(each, line, changes[each.of]))
                         step.setdefault("writes", []).append(write)
                 if changes:
                     step["state"] = {name: flat(x) for name, x in changes.items()}
@@ -263,7 +262,8 @@ class Story:
     def mapped(self, each: Map, line: Line, tile: np.ndarray) -> Access:
         """Which elements of a map a tile is."""
         size = self.maps[each.show.name]
-        rows, cols = (line.after[name].reshape(-1) for name in (each.rows, each.cols))
+        after = (line.caller.after if line.caller else {}) | line.after
+        rows, cols = (after[name].reshape(-1) for name in (each.rows, each.cols))
         inside = (rows < size[0])[:, None] & (cols < size[1])[None, :]
         index = rows[:, None] * size[1] + cols[None, :]
         return Access(each.show.name, index[inside], tile[inside])
@@ -387,8 +387,12 @@ def shown(show: Show, shape: Sequence[int], level: str) -> dict[str, Any]:
 
 def setters(line: Line) -> list[Line]:
     """The lines whose variables are set when this one ends: a call's, with its last."""
-    own = [] if line.inner else [line]
-    return own + ([line.caller] if line.caller else [])
+    found = [] if line.last else [line]
+    outer = line.caller
+    while outer and outer.last is line:
+        found.append(outer)
+        outer = outer.caller
+    return found
 
 
 def key(line: Line) -> tuple[Any, ...]:
