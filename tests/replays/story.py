@@ -161,7 +161,9 @@ class Story:
                 tiles[line.node] = tiles.get(line.node, 0) + 1
                 facts = {**facts, "tile": tiles[line.node]}
                 mark = "tile"
-            changed = {} if line.inner else self.changed(line, held)
+            changed: Locals = {}
+            for setter in setters(line):
+                changed |= self.changed(setter, held)
             held |= changed
             touches = bool(line.reads or line.writes or line.products or changed)
             changes |= changed
@@ -260,7 +262,8 @@ class Story:
     def mapped(self, each: Map, line: Line, tile: np.ndarray) -> Access:
         """Which elements of a map a tile is."""
         size = self.maps[each.show.name]
-        rows, cols = (line.after[name].reshape(-1) for name in (each.rows, each.cols))
+        after = (line.caller.after if line.caller else {}) | line.after
+        rows, cols = (after[name].reshape(-1) for name in (each.rows, each.cols))
         inside = (rows < size[0])[:, None] & (cols < size[1])[None, :]
         index = rows[:, None] * size[1] + cols[None, :]
         return Access(each.show.name, index[inside], tile[inside])
@@ -269,10 +272,11 @@ class Story:
         """The variables that nobody reads any more, after each of the lines."""
         events: list[tuple[int, str, str]] = []
         for n, line in enumerate(lines):
-            for verb, context in (("read", ast.Load), ("write", ast.Store)):
-                if not (line.inner and verb == "write"):
-                    own = names(line.node, context)
-                    events += ((n, verb, self.known(line, name)) for name in own)
+            read = names(line.node, ast.Load)
+            events += ((n, "read", self.known(line, name)) for name in read)
+            for each in setters(line):
+                own = names(each.node, ast.Store)
+                events += ((n, "write", self.known(each, name)) for name in own)
         found: list[list[str]] = [[] for _ in lines]
         for name in (show.name for show in self.replay.state if not show.kept):
             last = None
@@ -378,6 +382,16 @@ def shown(show: Show, shape: Sequence[int], level: str) -> dict[str, Any]:
     }
     if show.turned:
         found["turned"] = True
+    return found
+
+
+def setters(line: Line) -> list[Line]:
+    """The lines whose variables are set when this one ends: a call's, with its last."""
+    found = [] if line.last else [line]
+    outer = line.caller
+    while outer and outer.last is line:
+        found.append(outer)
+        outer = outer.caller
     return found
 
 

@@ -45,7 +45,8 @@ class Line:
         program: its index in the grid.
         launch: how many launches there were before.
         before, after: the local variables around it.
-        inner: lines of functions that it called, in the same file.
+        caller: the line that called the function, if one in the same file did.
+        last: the last line of the functions that it called, in the same file.
         enters: whether the head of a loop is followed by its body.
     """
 
@@ -54,13 +55,13 @@ class Line:
     program: tuple[int, int, int]
     launch: int
     before: Locals
+    caller: "Line | None" = None
     after: Locals = field(default_factory=dict)
     reads: list[Access] = field(default_factory=list)
     writes: list[Access] = field(default_factory=list)
     products: int = 0
-    inner: bool = False
+    last: "Line | None" = None
     enters: bool = False
-    closed: int = 0
 
 
 class Watch(Traffic):
@@ -119,10 +120,7 @@ class Watch(Traffic):
         code = frame.f_code
         if code.co_filename != self.path or code.co_name not in self.functions:
             return None
-        if self._open and self._open[-1]:
-            self._open[-1].inner = True
-        elif not self._open:
-            self.calls += 1
+        self.calls += not self._open
         self._open.append(None)
         return self._traced
 
@@ -144,13 +142,16 @@ class Watch(Traffic):
 
     def _begin(self, frame: FrameType, node: ast.stmt, now: Locals) -> Line:
         kernel = self._kernel or frame.f_code.co_name
-        line = Line(node, kernel, self._program, (self.launches or self.calls) - 1, now)
+        launch = (self.launches or self.calls) - 1
+        caller = self._open[-2] if len(self._open) > 1 else None
+        line = Line(node, kernel, self._program, launch, now, caller)
         self.lines.append(line)
         return line
 
     def _close(self, line: Line, now: Locals, then: ast.stmt | None) -> None:
         line.after = now
-        line.closed = len(self.lines)
+        if self.lines[-1] is not line:
+            line.last = self.lines[-1]
         line.enters = isinstance(line.node, ast.For | ast.While) and any(
             then is each for each in line.node.body
         )

@@ -88,7 +88,7 @@ def scores(name: str, label: str, title: str, rows: str, cols: str) -> Map:
         rows=rows,
         cols=cols,
         shape=lambda q, k, **_: (
-            (len(q), len(k)) if rows == "offs_m" else (len(k), len(q))
+            (len(k), len(q)) if rows == "offs_n" else (len(q), len(k))
         ),
     )
 
