@@ -26,6 +26,13 @@ def call(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Tensors:
     return {"o": o}
 
 
+def loaded(at: Moment) -> str:
+    """The output that the launch before has left."""
+    if not at.array("o").any():
+        return "Load the output so far of these rows: nothing but zeros, {bytes} bytes."
+    return "Load the output so far of these rows: {bytes} bytes."
+
+
 def new_maximum(at: Moment) -> str:
     """The maximum of the keys so far and the tile."""
     if float(at["m_i"]) == -INF:
@@ -82,7 +89,7 @@ REPLAY = Replay(
             "Each launch takes one block of keys, this one from key {start_n} on. "
             "Program {program} loads its queries, {all.offs_m:{seq_q}}: {bytes} bytes."
         ),
-        "load_state": "Load the output so far of these rows: {bytes} bytes.",
+        "load_state": loaded,
         "m_i = tl.load": "Load their maxima so far: {bytes} bytes.",
         "l_i = tl.load": "Load their sums so far: {bytes} bytes.",
         "k = tl.load": tiles.LOOP["k = tl.load"],

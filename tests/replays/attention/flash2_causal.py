@@ -21,8 +21,8 @@ def whole(at: Moment) -> str:
 
 def cut(at: Moment) -> str:
     """What the second stage will do, and what nobody does."""
-    cuts = tiles.keys(at, "full", "last")
-    text = f"The second loop masks: the diagonal cuts the tiles of {cuts}."
+    cuts = tiles.of_keys(at, "full", "last")
+    text = f"The second loop masks: the diagonal cuts {cuts}."
     if float(at["last"]) < float(at["seq_k"]):
         text += (
             " From key {last} on no row sees anything, so that tile is never loaded."

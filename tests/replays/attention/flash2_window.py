@@ -27,24 +27,24 @@ def whole(at: Moment) -> str:
     """The middle stage."""
     if float(at["whole"]) >= float(at["full"]):
         return "No tile is seen whole by all rows, so the loop without a mask is empty."
-    seen = tiles.keys(at, "whole", "full")
-    return f"All rows see the tiles of {seen} whole, so the first loop needs no mask."
+    seen = tiles.of_keys(at, "whole", "full")
+    return f"All rows see {seen} whole, so the first loop needs no mask."
 
 
 def cut(at: Moment) -> str:
     """The stage of the diagonal."""
-    cuts = tiles.keys(at, "full", "last")
-    return f"The diagonal cuts the tiles of {cuts}, so the second loop masks them."
+    cuts = tiles.of_keys(at, "full", "last")
+    return f"The diagonal cuts {cuts}, so the second loop has a mask."
 
 
 def older(at: Moment) -> str:
     """The last stage."""
     if float(at["begin"]) == float(at["whole"]):
         return "The beginning of the window cuts no tile, so the third loop is empty."
-    cuts = tiles.keys(at, "begin", "whole")
+    cuts = tiles.of_keys(at, "begin", "whole")
     return (
-        f"The beginning of the window cuts the tiles of {cuts}, so the third loop "
-        "masks them. The order of tiles does not matter, so these may come last."
+        f"The beginning of the window cuts {cuts}, so the third loop has a mask, too. "
+        "The order of tiles does not matter, so this may come last."
     )
 
 

@@ -68,6 +68,15 @@ def factor(at: Moment) -> str:
     return text + "What came before keeps its size: alpha = {alpha}."
 
 
+def added(at: Moment) -> str:
+    """The output of the one pass."""
+    if float(at["m_i"]) == -INF:
+        return "The output so far is the weighted value of this key."
+    if float(at["alpha"]) == 1:
+        return "The output so far keeps its size, and the weighted value is added."
+    return "The output so far is multiplied by alpha, and the weighted value is added."
+
+
 REPLAY = Replay(
     call=one_pass,
     expected=expected,
@@ -124,9 +133,7 @@ REPLAY = Replay(
         "one_max": new_maximum,
         "one_weight": factor,
         "one_sum": summed,
-        "one_output": (
-            "The output so far is multiplied by alpha, and the weighted value is added."
-        ),
+        "one_output": added,
         "one_pass: m_i = m_new": "",
         "one_divide": (
             "One division by l = {l_i}, and the output is complete. Each key was read "

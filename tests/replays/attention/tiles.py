@@ -40,9 +40,11 @@ def launch(
     return {"o": o, "lse": lse}
 
 
-def keys(at: Moment, first: str, end: str) -> str:
-    """The keys from one bound to below another."""
-    return f"keys {int(at.array(first))} to {int(at.array(end)) - 1}"
+def of_keys(at: Moment, first: str, end: str) -> str:
+    """The tiles from the key at one bound to that below another."""
+    begin, stop = (int(at.array(name)) for name in (first, end))
+    many = "tiles" if stop - begin > BLOCK else "tile"
+    return f"the {many} of keys {begin} to {stop - 1}"
 
 
 def visited(seq_q: int, seq_k: int, window: int | None = None) -> int:
@@ -152,7 +154,9 @@ def shrink(at: Moment) -> str:
     """The output so far."""
     if not at["before"].acc.data.any():
         return "There is no output yet that could be rescaled."
-    return "The output so far is multiplied by the same alpha as the sum of its row."
+    if (at.array("alpha") == 1).all():
+        return "Every alpha is 1, so the output so far stays as it is."
+    return "Each row of the output so far is multiplied by its alpha, as its sum was."
 
 
 START: Mapping[str, Sentence] = {
