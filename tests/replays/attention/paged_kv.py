@@ -196,8 +196,8 @@ REPLAY = Replay(
     call=call,
     expected=expected,
     runs={
-        "scattered": Run("pages anywhere", cache([3, 1, 4, 0])),
-        "ordered": Run("the same keys, pages in order", cache([0, 1, 2, 3])),
+        "scattered": Run("pages anywhere", cache([3, 1, 4, 2])),
+        "ordered": Run("the same keys, pages in order", cache([1, 2, 3, 4])),
     },
     memory=[
         Show("q", "q", "a query of 2 heads of each sequence", "Q"),
@@ -205,7 +205,7 @@ REPLAY = Replay(
         Show("seq_lens", "", "of each sequence", "keys", turned=True),
         Show("k", "k", "a page in each row, of 2 keys", "K"),
         Show("v", "v", "values in the same places", "V"),
-        Show("o", "o", "output", "O"),
+        Show("o", "o", "outputs", "O"),
         Show("lse", "lse", "logsumexp", turned=True),
     ],
     state=[
@@ -251,7 +251,7 @@ REPLAY = Replay(
         ),
         "kernel: tl.store(lse_ptr": "Store its logsumexps: {bytes} bytes.",
     },
-    frames="acc = tl.dot",
+    frames="k = tl.load",
     program="sequence {0}",
     formulas={
         "read": "B · (g · d · b + 4) + 4 · P + 2 · N · d · b",
