@@ -131,7 +131,7 @@ def looked_up(at: Moment) -> str:
     told = [f"entry {own[0] // PAGE_SIZE} says page {n}" for n, own in pages.items()]
     text = f"{listed(told).capitalize()}: {4 * len(pages)} bytes."
     if at["tile"] > 1:
-        return f"{text} Places of the tile without a key ask for nothing."
+        return f"{text} Places of the tile without a key get 0 without asking."
     if at["program"] == 0:
         return f"{text} Keys of one page ask for the same entry, which counts once."
     return (
