@@ -255,7 +255,8 @@ class Story:
 
     def drawn(self, line: Line, value: np.ndarray) -> np.ndarray:
         """A variable in the shape in which it is drawn: [rows], or [rows, columns]."""
-        if value.ndim == 1 and self.replay.rows not in line.after:
+        rows = line.after.get(self.replay.rows)
+        if value.ndim == 1 and (rows is None or rows.size != value.size):
             return value[None]
         return value[:, 0] if value.ndim == 2 and value.shape[1] == 1 else value
 
