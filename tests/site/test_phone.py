@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.site.visit import DESKTOP, PHONE
+from tests.site.visit import DESKTOP, PHONE, UNFOLD
 
 WIDE = """table => table.getBoundingClientRect().right > innerWidth"""
 # How far a box scrolls, and how far each cell of its first row moves with it.
@@ -29,6 +29,7 @@ def test_a_wide_row_is_a_card(
 ) -> None:
     page.set_viewport_size(PHONE)
     page.goto(address + path)
+    page.evaluate(UNFOLD)
     table = page.locator(selector).first
     row = table.locator("> tbody > tr").first
     first, second, *_ = row.locator("> *").all()
@@ -38,7 +39,6 @@ def test_a_wide_row_is_a_card(
     shown = second.evaluate("cell => getComputedStyle(cell, '::before').content")
     assert shown == label
     for badge in row.locator("details.badge").all():
-        badge.click()
         expect(badge.locator(".badge-facts")).to_be_visible()
         assert not table.evaluate(WIDE)
     page.set_viewport_size(DESKTOP)
@@ -48,7 +48,7 @@ def test_a_wide_row_is_a_card(
 def test_wide_tables_keep_their_first_column(page: Page, address: str) -> None:
     page.set_viewport_size(PHONE)
     page.goto(address + "reference/measurements/")
-    page.locator("details").evaluate_all("all => all.forEach(it => it.open = true)")
+    page.evaluate(UNFOLD)
     scrolled = []
     for box in page.locator("figure.measurements .scroll").all():
         far, (name, *numbers) = box.evaluate(MOVES)

@@ -14,6 +14,7 @@ AXE = (ROOT / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 LOOK = Path(__file__).with_name("axe.js").read_text(encoding="utf-8")
 DESKTOP = {"width": 1280, "height": 900}
 REPLAY = re.compile(r"/replays?[/.]")
+UNFOLD = "document.querySelectorAll('details').forEach(d => { d.open = true })"
 PHONE = {"width": 390, "height": 844}
 
 
@@ -56,8 +57,7 @@ class Visit:
         page.evaluate("document.fonts.ready.then(() => null)")
         # Not as an element of the page, which the policy would refuse.
         page.evaluate(AXE)
-        unfold = "document.querySelectorAll('details').forEach(d => { d.open = true })"
-        page.evaluate(unfold)
+        page.evaluate(UNFOLD)
 
     @cached_property
     def weight(self) -> int:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from html import escape
+from itertools import groupby
 
 from verified_docs import layout
 from verified_docs.evidence.records import Entry
@@ -186,11 +187,28 @@ def proof(statuses: list[Status], caught: int) -> str:
 
 
 def table(statuses: list[Status], base: str = "/", published: str = "") -> str:
-    """Every snippet in a table: its badge, and what each GPU showed or did not."""
+    """Every snippet, in a folded table for each part.
+
+    A row has the badge, and what each GPU showed or did not.
+    """
     tried = [run.gpu for status in statuses for run in status.runs]
     untried = [gpu for status in statuses for gpu in status.untried]
     gpus = list(dict.fromkeys([*tried, *untried])) or ["any GPU"]
-    rows = []
+    heads = ["file", "state", *map(escape, gpus)]
+    tables = ""
+    for part, those in groupby(statuses, lambda each: layout.part(each.snippet.name)):
+        found = [*those]
+        rows = _rows(found, gpus, base, published)
+        shown = figures.facts(heads, rows, classes="facts verification")
+        passed = sum(bool(status.fresh) for status in found)
+        told = f"{part}: {passed} of {len(found)} files passed as they are now"
+        tables += f"<details><summary>{escape(told)}</summary>{shown}</details>"
+    return f"<div>{tables}</div>"
+
+
+def _rows(
+    statuses: list[Status], gpus: list[str], base: str, published: str
+) -> Iterator[tuple[str, str]]:
     for status in statuses:
         cells = "".join(
             f'<td data-label="{escape(gpu)}">'
@@ -198,9 +216,7 @@ def table(statuses: list[Status], base: str = "/", published: str = "") -> str:
             for gpu in gpus
         )
         badge = f"<td>{render(status, base, published)}</td>"
-        rows.append((f"<code>{breakable(status.snippet.name)}</code>", badge + cells))
-    heads = ["file", "state", *map(escape, gpus)]
-    return figures.facts(heads, rows, classes="facts verification")
+        yield f"<code>{breakable(status.snippet.name)}</code>", badge + cells
 
 
 def _cell(status: Status, gpu: str) -> Iterator[str]:
