@@ -58,6 +58,12 @@ def test_all_orders_of_merging_end_in_the_output_of_the_kernel() -> None:
             assert dict(parts)[both].endswith(f": ({m_i}, {l_i})")
 
 
+def test_where_a_page_lies_changes_no_bit() -> None:
+    _, outputs = record.record(ROOT, "attention/paged_kv.py")
+    first, other = outputs.values()
+    assert all(torch.equal(first[name], other[name]) for name in ("o", "lse"))
+
+
 @pytest.mark.parametrize("snippet", layout.replayed(ROOT))
 def test_its_formulas_are_those_of_its_page(snippet: str) -> None:
     known = layout.replayed(ROOT)
