@@ -14,15 +14,15 @@ from tests.replays.sentences import Moment
 from tests.snippets.attention.reference import visible
 
 HEAD_DIM = 2
-ENDS = [0, 3, 3, 8]
+ENDS = [0, 2, 2, 7]
 BATCH = len(ENDS) - 1
 BLOCKS = ENDS[-1] // BLOCK + BATCH + 1  # as the launch of the snippet
 
 
 def packed(causal: bool) -> Tensors:
-    """Three sequences of 3, 0 and 5 tokens."""
+    """Three sequences of 2, 0 and 5 tokens."""
     ends = {"cu_seqlens": torch.tensor(ENDS, dtype=torch.int32)}
-    x = tiles.heads(ENDS[-1], ENDS[-1], HEAD_DIM, seed=244)
+    x = tiles.heads(ENDS[-1], ENDS[-1], HEAD_DIM, seed=738)
     return x | ends | {"causal": torch.tensor(causal)}
 
 
@@ -72,16 +72,17 @@ def number(at: Moment, name: str) -> int:
 
 def ends(at: Moment) -> str:
     """Where the sequences begin and the last one ends."""
-    known = listed([*at.array("start")[: BATCH + 1]])
+    *firsts, end = at.array("start")[: BATCH + 1]
+    begin = f"the sequences begin at the rows {listed(firsts)}"
     if at["program"]:
         return (
-            "The program of block {program} loads the same numbers, "
-            f"{known}: {{bytes}} bytes."
+            f"The program of block {{program}} loads cu_seqlens, too, {{bytes}} bytes: "
+            f"{begin}, and the last one ends before row {end}."
         )
     return (
         "A program knows only the number of its block, here 0. To find its sequence, "
-        "it loads where each of them begins and where the last one ends: "
-        f"{known}, {{bytes}} bytes."
+        f"it loads c = cu_seqlens, {{bytes}} bytes: {begin}, and the last one ends "
+        f"before row {end}."
     )
 
 
@@ -89,20 +90,19 @@ def search(at: Moment) -> str:
     """Which sequence it is, by the formula of the page."""
     blocks = (at.array("start") // BLOCK + at.array("offs_b"))[: BATCH + 1]
     count = int((blocks <= at["program"]).sum())
-    are = "are" if count > 1 else "is"
+    some = ("one is", "two are", "three are", "all four are")[count - 1]
     text = (
-        f"The first blocks are {listed([*blocks])}, as before."
+        f"Of {listed([*blocks])}, where the blocks of the sequences begin and end, "
+        f"{some} not above {{program}}, the number of this block."
         if at["program"]
-        else f"The first block of sequence u, from row c on, is c / {BLOCK}, rounded "
-        f"down, + u: {listed([*blocks])}."
+        else f"Before sequence u lie c / {BLOCK} blocks, rounded down, and u to spare. "
+        f"So the blocks of the sequences begin at {listed([*blocks[:-1]])}, and end "
+        f"before {blocks[-1]}. Of these four, {some} not above 0, this block."
     )
-    text += (
-        f" {count} of them {are} not above {{program}}, the number of this block, and "
-        f"{count} - 1 = {count - 1}: it "
+    own = (
+        "lies behind the last sequence" if count > BATCH else "belongs to sequence {u}"
     )
-    if count > BATCH:
-        return f"{text}lies behind the last sequence."
-    return f"{text}belongs to sequence {{u}}."
+    return f"{text} As {count} - 1 = {count - 1}, it {own}."
 
 
 def begins(at: Moment) -> str:
@@ -123,10 +123,19 @@ def stops(at: Moment) -> str:
 
 def begin_keys(at: Moment) -> str:
     """Where the keys begin."""
-    text = "eys begin at row {first_k} of K and V, too: {bytes} bytes."
     if at["program"]:
-        return f"The k{text}"
-    return f"Keys may have ends of their own, but here they are the same. K{text}"
+        return "The keys begin at row {first_k} of K and V: {bytes} bytes."
+    return (
+        "Keys may begin and end elsewhere, but here they have the same numbers. They "
+        "begin at row {first_k} of K and V: {bytes} bytes."
+    )
+
+
+def end_keys(at: Moment) -> str:
+    """Where the keys end."""
+    length = number(at, "last_k") - number(at, "first_k")
+    many = f"there are {length}" if length else "there is none"
+    return f"They end before row {{last_k}}, so {many}: {{bytes}} bytes."
 
 
 def block(at: Moment) -> str:
@@ -144,15 +153,10 @@ def block(at: Moment) -> str:
 def leaves(at: Moment) -> str:
     """Why a program ends at once."""
     if number(at, "u") == BATCH:
-        return f"Q has {ENDS[-1]} rows, so none is left for it, and its program ends."
-    if not number(at, "seq_q"):
-        return (
-            "An empty sequence has no row for its block. The program ends, and has "
-            "loaded no query and no key."
-        )
+        return f"Q has {ENDS[-1]} rows, so none is left, and this program ends, too."
     return (
-        "This block would begin with row {start_m} of a sequence that has {seq_q} "
-        "rows. It is the one to spare, and its program ends."
+        "An empty sequence has no row for its block. The program ends, and has loaded "
+        "no query and no key."
     )
 
 
@@ -209,7 +213,7 @@ def masked(at: Moment) -> str:
     ]
     text = (
         f"{listed(cuts).capitalize()} cut{'s' * (len(cuts) == 1)} the tile of "
-        f"{span('key', begin, end - 1)}, so it is left to the second loop, which masks."
+        f"{span('key', begin, end - 1)}, so the second loop, with a mask, takes it."
     )
     if end < length:
         beyond = span("key", end, length - 1)
@@ -255,10 +259,15 @@ REPLAY = Replay(
         "causal": Run("causal", packed(causal=True)),
     },
     memory=[
-        Show("cu_seqlens", "", "where sequences begin and the last ends", turned=True),
+        Show("cu_seqlens", "", "cu_seqlens, where sequences begin", "c", turned=True),
         *tiles.MEMORY,
     ],
-    state=[Show("u", "", "the sequence of this program"), *tiles.STATE],
+    state=[
+        Show("u", "", "the sequence of this program", kept=True),
+        Show("first_q", "", "its first row", kept=True),
+        Show("last_q", "", "the row behind its last", kept=True),
+        *(show for show in tiles.STATE if show.name != "lse"),
+    ],
     rows="offs_m",
     follow="m_i",
     lines={
@@ -268,7 +277,7 @@ REPLAY = Replay(
         "first_q = ": begins,
         "last_q = ": stops,
         "first_k = ": begin_keys,
-        "last_k = ": "They end before row {last_k}: {bytes} bytes.",
+        "last_k = ": end_keys,
         "outer": block,
         "offsets: return": leaves,
         "base": (
