@@ -96,8 +96,8 @@ def search(at: Moment) -> str:
         f"{some} not above {{program}}, the number of this block."
         if at["program"]
         else f"Before sequence u lie c / {BLOCK} blocks, rounded down, and u to spare. "
-        f"So the blocks of the sequences begin at {listed([*blocks[:-1]])}, and end "
-        f"before {blocks[-1]}. Of these four, {some} not above 0, this block."
+        f"So sequences begin at block {listed([*blocks[:-1]])}, and end before "
+        f"{blocks[-1]}. Of these, {some} not above 0, this block."
     )
     own = (
         "lies behind the last sequence" if count > BATCH else "belongs to sequence {u}"
