@@ -102,7 +102,7 @@ def search(at: Moment) -> str:
     own = (
         "lies behind the last sequence" if count > BATCH else "belongs to sequence {u}"
     )
-    return f"{text} As {count} - 1 = {count - 1}, it {own}."
+    return f"{text} As -1 + {count} = {count - 1}, it {own}."
 
 
 def begins(at: Moment) -> str:
