@@ -13,8 +13,9 @@ from verified_docs.code import sections, snippets
 
 TWO = "snippets/part/two.py"
 TESTS = "tests/snippets/part"
+BIBLIOGRAPHY = "docs/reference/bibliography.md"
 UNVERIFIED = "unverified: its tests have not run since it changed [WARNING]"
-DRAWN = "<text>3 <tspan>ms</tspan></text><text>$x^2$</text></svg>"
+DRAWN = "<text>3 <tspan>ms</tspan></text><text>$x^2$</text><text>TFLOP/s</text></svg>"
 
 # An edit, (file, old text, new text), and all that the check says of the pages then.
 SAID = {
@@ -28,17 +29,19 @@ SAID = {
     ("docs/assets/dot.svg", "</svg>", DRAWN): [
         f"{PAGE}:1: typed-in measurement '3 ms'",
         f"{PAGE}:1: left unrendered: '$x^2$' [FAULT]",
+        *(f"{PAGE}:1: typed-in measurement '{unit}'" for unit in ("TFLOP/s", "ms")),
     ],
     (f"{TESTS}/test_one.py", "Tests", "Tests,"): [
         f"{PAGE}:20: output 'part/one.py' is stale [RECORD]",
         f"{SNIPPET}:1: stale on Test GPU: {TESTS}/test_one.py [RECORD]",
         f"{SNIPPET}:1: {UNVERIFIED}",
     ],
-    (TWO, '"""Three', '"""3'): [
+    (TWO, '"""Three', '"""In 3 ms: three'): [
         f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale [REC",
         f"{PAGE}:60: measurements 'record: part rows: kernel columns: n",
         f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [WAR",
         f"{TWO}:1: stale on Test GPU: {TWO} [RECORD]",
+        f"{TWO}:1: typed-in measurement '3 ms'",
         f"{TWO}:1: {UNVERIFIED}",
     ],
     (RECORD, '"skipped": {', '"skipped": {"test_a": "x", "test_b": "x"'): [
@@ -47,6 +50,10 @@ SAID = {
         f"{SNIPPET}:1: {UNVERIFIED}",
     ],
     ("benchmarks/part.py", '"one", ', ""): [f"{SNIPPET}:1: no benchmark knows it [W"],
+    ("mkdocs.yml", "small.css]", "small.css, https://h.example/a.css]"): [
+        f"{page}:1: <link> has 'https://h.example/a.css', which is loaded from elsewhe"
+        for page in ("docs/index.md", BIBLIOGRAPHY, PAGE, "site/404.html")
+    ],
     ("mkdocs.yml", "gpu: test-gpu", "gpu: another"): [
         "mkdocs.yml:1: there are no records of the GPU 'another' that the pages"
     ],

@@ -181,6 +181,9 @@ def test_a_file_to_take(repository):
     page = repository.page('```python\n--8<-- "softmax/calls.py"\n```')
     assert 'href="/zips/softmax/calls.zip"' in page
     assert "Copy file" not in page
+    repository.snippet("softmax/wrong_tail.py", '"""Wrong on purpose."""\n\nX = 1\n')
+    with pytest.raises(PageError, match="not for taking"):
+        repository.page("{file: softmax/wrong_tail.py}")
 
 
 def test_no_header_of_a_table_is_empty(repository):

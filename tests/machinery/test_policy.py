@@ -64,13 +64,17 @@ def test_the_zips_are_the_files_and_nothing_of_the_time(repository, tmp_path):
     assert written[0] == written[1]
     files = (path.relative_to(tmp_path) for path in tmp_path.rglob("*.zip"))
     assert {path.as_posix() for path in files} == {*ZIPS}
-    called = ["LICENSE", "snippets/softmax/calls.py", "snippets/softmax/online.py"]
+    # Unpacked beside code of a reader's own, they must not replace the licence of that.
+    own = "snippets/LICENSE"
+    called = [own, "snippets/softmax/calls.py", "snippets/softmax/online.py"]
     names = [*called, "snippets/softmax/three_pass.py"]
     with ZipFile(tmp_path / ZIPS[0]) as found:
         assert found.namelist() == names
         assert found.read(names[2]).decode() == ONLINE
     with ZipFile(tmp_path / ZIPS[1]) as found:
-        assert {*names, layout.test_file("softmax/online.py")} <= {*found.namelist()}
+        assert {"LICENSE", *names[1:], layout.test_file("softmax/online.py")} <= {
+            *found.namelist()
+        }
         assert not any("__pycache__" in name for name in found.namelist())
     with ZipFile(tmp_path / ZIPS[2]) as found:
         assert found.namelist() == called

@@ -21,7 +21,7 @@ def check(site: Site) -> Iterator[Finding]:
         nodes = page.root.css("[href], [src]")
         urls = {n.attrs.sget("href") or n.attrs.sget("src"): n.tag for n in nodes}
         for url, tag in urls.items():
-            if wrong := fault(site, page, url, ids):
+            if wrong := fault(site, page, url, str(tag), ids):
                 yield page.fault(f"<{tag}> has {url[:60]!r}, which {wrong}", url)
         for name, count in ids[page.file].items():
             if count > 1:
@@ -32,10 +32,15 @@ def check(site: Site) -> Iterator[Finding]:
                 yield page.fault(f"no line of code is marked {line!r}", line)
 
 
-def fault(site: Site, page: Page, url: str, ids: Mapping[Path, Collection[str]]) -> str:
+def fault(
+    site: Site, page: Page, url: str, tag: str, ids: Mapping[Path, Collection[str]]
+) -> str:
     """What is wrong with an address, or ""."""
     parts = urlsplit(url.strip())
     if parts.scheme or parts.netloc:
+        # A page names its own address, but loads nothing by one.
+        if tag != "a" and not url.startswith(site.config.site_url or url):
+            return "is loaded from elsewhere"
         known = parts.scheme in ABROAD
         return "" if known else f"is neither of this site nor of {', '.join(ABROAD)}"
     path = unquote(parts.path)

@@ -15,6 +15,8 @@ from selectolax.lexbor import LexborNode as Node
 from verified_docs.check import commands
 from verified_docs.check.prose import INLINE, words
 from verified_docs.check.site import Finding, Page, Site, Weight, short
+from verified_docs.pages.hooks import EXTENSION
+from verified_docs.pages.sources import settings
 
 # The elements that Markdown writes, and the attributes of each.
 PLAIN = (
@@ -43,8 +45,17 @@ CLASSES = re.compile(
 STYLE = re.compile(r"text-align: (left|right|center);")
 NAME = re.compile(r"[\w\\.,()\[\] ]+")
 # What quotes records, and how it says that they are out of date.
-QUOTING = ("measured", "output", "plot", "heatmap", "timeline", "measurements")
+FIGURES = ("plot", "heatmap", "timeline", "measurements")
+QUOTING = ("measured", "output", *FIGURES)
 STALE = re.compile(r"\(stale|, stale")
+# Links that the machinery makes, so that their words are those of the file.
+MADE_OF = re.compile(r"(\.\./)*(notebooks|records|snippets|zips)/.*")
+KERNEL = re.compile(r"kernel=(\S+\.py)")
+# What a title may call that to which a fence narrows its measurements.
+NARROWED: dict[str, dict[str, object]] = {
+    "causal": {"causal": True, "no mask": False, "all keys": False},
+    "dtype": {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"},
+}
 TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
 
 
@@ -53,6 +64,7 @@ def check(site: Site) -> Iterator[Finding]:
     for page in site.pages:
         if page.article:
             yield from visit(site, page, page.article)
+            yield from rows(site, page, page.article)
         if page.article and page.source:
             made = page.root.css("[data-made]")
             ends = [node.parent for node in made if site.stamp(node) == ("end", "")]
@@ -87,9 +99,26 @@ def foreign(node: Node) -> str:
     for name in node.attrs.sget("class").split():
         if not CLASSES.fullmatch(name):
             return f"the class {name!r} of <{tag}>"
+    if tag == "a" and MADE_OF.fullmatch(node.attrs.sget("href")):
+        return "a link to a file that {file: ...} or a fence may offer"
     if tag == "input" and node.attrs.sget("type") != "radio":
         return "<input>"
     return ""
+
+
+def rows(site: Site, page: Page, article: Node) -> Iterator[Finding]:
+    """A row of a table that hands out a file quotes no figure of another."""
+    for row in article.css("tr"):
+        stamps = [*filter(None, map(site.stamp, row.css("[data-made]")))]
+        files = {
+            text.partition("|")[0].strip() for kind, text in stamps if kind == "file"
+        }
+        for kind, text in stamps:
+            kernel = KERNEL.search(text) if kind == "measured" and files else None
+            if kernel and kernel[1] not in files:
+                yield page.fault(
+                    f"{short(text)} in the row of {', '.join(files)}", text
+                )
 
 
 def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[Finding]:
@@ -101,6 +130,8 @@ def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[F
                 yield page.fault(f"code in a formula: {short(match[0])}", match[0])
     if kind == "python" and lines(code(node)) != extract(site, text):
         yield page.fault(f"{what} is not the section in its file", text)
+    if kind in FIGURES:
+        yield from titled(site, page, text)
     if kind == "console":
         for line, reason in commands.faults(site, code(node)):
             yield page.fault(reason, line)
@@ -110,6 +141,19 @@ def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[F
         yield page.fault(f"{what} is stale", text, Weight.RECORD)
     elif node.attrs.sget("data-record") == "interpreter":
         yield page.fault(f"{what} is that of the interpreter", text, Weight.RECORD)
+
+
+def titled(site: Site, page: Page, text: str) -> Iterator[Finding]:
+    """The title of a fence says nothing else of the measurements than its filter."""
+    told = settings(text)
+    title = str(told.get("title", "")).lower()
+    axes = site.config.mdx_configs[EXTENSION].get("plots", {}).get("axes", {})
+    for key, value in told.get("where", {}).items():
+        words = NARROWED.get(key, {}).items()
+        said = [each for word, each in words if re.search(rf"\b{word}\b", title)]
+        said += map(int, re.findall(rf"\b{axes.get(key, key)} (\d+)", title))
+        if any(each != value for each in said):
+            yield page.fault(f"{key}: {value} has the title {short(title)}", text)
 
 
 def code(node: Node) -> str:

@@ -1,12 +1,15 @@
 """What a reader reads: no measurement typed in, nothing left unrendered or unseen."""
 
+import io
 import re
+import tokenize
 import unicodedata
 from collections.abc import Iterator
 
 from selectolax.lexbor import LexborNode
 
-from verified_docs.check.site import Finding, Page, Site, short
+from verified_docs import layout
+from verified_docs.check.site import Finding, Page, Site, read, short
 
 GAP = "\N{OBJECT REPLACEMENT CHARACTER}"
 INLINE = re.compile(r"a|abbr|b|code|data|del|em|i|ins|kbd|span|strong|sub|sup|u|var")
@@ -38,10 +41,9 @@ MEASUREMENT = re.compile(
     rf"{NUMBER}(?:[\s-]{{0,2}}(?:"
     r"(?:[mnu\u00b5\u03bc]s|GHz|MHz)\b"
     r"|(?:milli|micro|nano)?-?sec(?:ond)?s?\b|minutes?\b|hours?\b"
-    r"|[kKMGTP]?i?(?:B|bytes?|[bB]its?|FLOPs?|flops?)"
-    r"(?:\s?/\s?s(?:ec|econd)?\b|\s(?:per|a)\ssec(?:ond)?\b|ps\b)"
+    r"|(?:[a-zA-Z]+\s){0,2}[a-zA-Z]+(?:\s?/\s?s(?:ec|econd)?|\s(?:per|a)\ssec(?:ond)?)\b"
+    r"|[kKMGTP]i?[bB](?:its?|ytes?)?ps\b"
     r"|(?:[MGTP]FLOPS|[MTP]FLOPs)\b|(?i:(?:mega|giga|tera|peta)flops?)\b"
-    r"|(?:kilo|mega|giga|tera|peta)bytes?\s(?:per|a)\ssecond"
     r"|%|per\s?cent\b"
     rf"|(?:times|{TIMES})\s*(?:{FASTER})\b"
     r"|-?fold\b"
@@ -63,7 +65,8 @@ UNSEEN = "characters that nobody sees"
 
 
 def check(site: Site) -> Iterator[Finding]:
-    """Faults in the texts of all pages, and of the diagrams on them."""
+    """Faults in the texts of all pages, of the diagrams on them, and of snippets."""
+    yield from commented(site)
     for page in site.pages:
         # Of 404.html all that the theme puts around whatever article.
         block = page.article if page.source else page.root.body
@@ -78,11 +81,26 @@ def check(site: Site) -> Iterator[Finding]:
             made = block.css("[data-made]")
             for label in block.css(DRAWN):
                 yield from faults(page, label.text())
+                # A unit alone: the number is another label, or the length of a bar.
+                for word in re.findall(r"[^\s,()]{2,}", label.text()):
+                    if word != "second" and MEASUREMENT.fullmatch(f"1 {word}"):
+                        yield page.fault(typed(word), word)
             for kind, text in filter(None, map(site.stamp, made)):
                 # In a formula, or in a title or a heading that a fence is told.
                 said = spoken(text) if kind == "tex" else text
                 for match in MEASUREMENT.finditer(said if kind not in HOLDING else ""):
                     yield page.fault(typed(match[0]), text)
+
+
+def commented(site: Site) -> Iterator[Finding]:
+    """Measurements in the comments and docstrings of snippets, which pages show."""
+    for name, snippet in site.snippets.items():
+        readline = io.StringIO(read(snippet.path)).readline
+        for token in tokenize.generate_tokens(readline):
+            told = token.type == tokenize.COMMENT or token.string.startswith('"""')
+            if told and (match := MEASUREMENT.search(token.string)):
+                file = layout.snippet_file(name)
+                yield Finding(file, token.start[0], typed(match[0]))
 
 
 def faults(page: Page, text: str) -> Iterator[Finding]:

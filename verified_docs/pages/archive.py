@@ -1,7 +1,8 @@
 """`python -m verified_docs.pages.archive FOLDER`: what a reader may take at once.
 
 snippets.zip has all snippets, tests.zip also what tests and times them and the records.
-A snippet that imports others has a zip of its own, with those others.
+A snippet that imports others has a zip of its own, with those others. A reader unpacks
+it beside code of his own, so all of it, the licence too, lies in the folder snippets.
 """
 
 import shutil
@@ -13,7 +14,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from verified_docs import layout
 from verified_docs.evidence import manifest
 
-FILES = ("LICENSE", "Makefile", layout.SETTINGS)
+LICENCE = "LICENSE"
+FILES = ("Makefile", layout.SETTINGS)
 SUFFIXES = (".py", ".json")
 FOLDERS = ("benchmarks", layout.RECORDS, layout.SNIPPETS, "tests", "verified_docs")
 
@@ -26,12 +28,12 @@ def write(folder: Path, root: Path = Path()) -> None:
     files = [name for name in FILES if (root / name).is_file()]
     names = layout.names(root)
     snippets = map(layout.snippet_file, names)
-    _zip(folder / "snippets.zip", root, ("LICENSE", *snippets))
-    _zip(folder / "tests.zip", root, (*files, *tested))
+    _zip(folder / "snippets.zip", root, snippets)
+    _zip(folder / "tests.zip", root, (*files, *tested), LICENCE)
     shutil.rmtree(folder / layout.ZIPS, ignore_errors=True)
     for name in names:
         if len(needed := together(root, name)) > 1:
-            _zip(folder / layout.zip_file(name), root, ("LICENSE", *needed))
+            _zip(folder / layout.zip_file(name), root, needed)
 
 
 def together(root: Path, snippet: str) -> list[str]:
@@ -40,12 +42,17 @@ def together(root: Path, snippet: str) -> list[str]:
     return sorted(path for path in reached if path.startswith(f"{layout.SNIPPETS}/"))
 
 
-def _zip(path: Path, root: Path, names: Iterable[str]) -> None:
+def _zip(
+    path: Path,
+    root: Path,
+    names: Iterable[str],
+    licence: str = f"{layout.SNIPPETS}/{LICENCE}",
+) -> None:
     """The same bytes for the same files, whenever and wherever they were written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        for name in names:
-            archive.writestr(ZipInfo(name), (root / name).read_bytes(), ZIP_DEFLATED)
+        for name, file in ((licence, LICENCE), *((name, name) for name in names)):
+            archive.writestr(ZipInfo(name), (root / file).read_bytes(), ZIP_DEFLATED)
 
 
 if __name__ == "__main__":

@@ -82,6 +82,8 @@ def taken(site: Site, text: str) -> str:
     if more not in ("", "badge"):
         raise PageError("it is written {file: part/name.py | badge}")
     status = site.evidence.status(name)
+    if status.snippet.wrong:
+        raise PageError("a file that is wrong on purpose is not for taking")
     file, count = _taken(site, name)
     if count > 1:
         module = f"<code>{figures.breakable(layout.module(name))}</code>"
