@@ -132,8 +132,7 @@ class SmallSite(Repository):
         """Fresh records of a GPU: of all snippets or the named, and a benchmark."""
         changes = {"output": "twice 2 is 4\n"}
         self.verify(gpu, **dict.fromkeys(names or ("one", "two"), changes))
-        timed = {"kernel": "part/two.py", "n": 4, "causal": True, "seconds": 1.5e-06}
-        self.measure([timed], gpu)
+        self.measure([{"kernel": "part/two.py", "n": 4, "seconds": 1.5e-06}], gpu)
 
     def build(self) -> None:
         """What `make site` does. Raises Missing."""

@@ -26,7 +26,6 @@ MARKUP = "markup around the article"
 
 TABLE = "record: part\nrows: kernel\ncolumns: n\nvalue: seconds\nformat: us\n"
 
-FILTERED = f"```measurements\n{TABLE}where: {{n: 4, causal: true}}\n"
 ONE = "{file: part/one.py}"
 TWO = "{measured: part seconds kernel=part/two.py n=4 | us}"
 
@@ -110,8 +109,6 @@ PAGES = [
     # Words and figures that are of something else.
     ("in the row of part/one.py", f"| a | b |\n|---|---|\n| {ONE} | {TWO} |"),
     ("a link to a file that", "[two.py](../snippets/part/one.py)"),
-    ("n: 4 has the title 'n 8'", f"{FILTERED}title: n 8\n```"),
-    ("True has the title", f"{FILTERED}title: No mask\n```"),
     # Where the number and its unit stand apart.
     (TYPED, "It reaches `610` TFLOP/s."),
     (TYPED, "It reaches `610 TFLOP/s`."),

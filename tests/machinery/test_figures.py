@@ -1,6 +1,7 @@
 """Figures in prose."""
 
 import re
+from html import escape
 from typing import Any
 
 import pytest
@@ -74,7 +75,9 @@ QUOTES = {
 @pytest.mark.parametrize("query", QUOTES)
 def test_a_quote(repository, query):
     shown = measured(repository, query)
-    assert f'title="Measured on NVIDIA H200">{QUOTES[query]}</data>' in shown
+    asked = escape(query.partition(" | ")[0])
+    told = f'title="{asked}, measured on NVIDIA H200">{QUOTES[query]}</data>'
+    assert told in shown
     assert 'class="measured"' in shown
 
 
@@ -142,7 +145,7 @@ def test_what_is_out_of_date_is_quoted_of_another_gpu(repository):
     repository.verify("NVIDIA L4 24GB", online={})
     for text in (ONE, ERROR):
         shown = measured(repository, text)
-        assert 'title="Measured on NVIDIA L4 24GB"' in shown
+        assert 'measured on NVIDIA L4 24GB"' in shown
         assert "(on L4)</small></data>" in shown
     assert "0.500 <small>(on L4)" in measured(repository, ONE)
     assert "2 <small>(on L4)" in measured(repository, only_there)

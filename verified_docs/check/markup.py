@@ -15,8 +15,6 @@ from selectolax.lexbor import LexborNode as Node
 from verified_docs.check import commands
 from verified_docs.check.prose import INLINE, words
 from verified_docs.check.site import Finding, Page, Site, Weight, short
-from verified_docs.pages.hooks import EXTENSION
-from verified_docs.pages.sources import settings
 
 # The elements that Markdown writes, and the attributes of each.
 PLAIN = (
@@ -45,17 +43,11 @@ CLASSES = re.compile(
 STYLE = re.compile(r"text-align: (left|right|center);")
 NAME = re.compile(r"[\w\\.,()\[\] ]+")
 # What quotes records, and how it says that they are out of date.
-FIGURES = ("plot", "heatmap", "timeline", "measurements")
-QUOTING = ("measured", "output", *FIGURES)
+QUOTING = ("measured", "output", "plot", "heatmap", "timeline", "measurements")
 STALE = re.compile(r"\(stale|, stale")
 # Links that the machinery makes, so that their words are those of the file.
 MADE_OF = re.compile(r"(\.\./)*(notebooks|records|snippets|zips)/.*")
 KERNEL = re.compile(r"kernel=(\S+\.py)")
-# What a title may call that to which a fence narrows its measurements.
-NARROWED: dict[str, dict[str, object]] = {
-    "causal": {"causal": True, "no mask": False, "all keys": False},
-    "dtype": {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"},
-}
 TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
 
 
@@ -130,8 +122,6 @@ def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[F
                 yield page.fault(f"code in a formula: {short(match[0])}", match[0])
     if kind == "python" and lines(code(node)) != extract(site, text):
         yield page.fault(f"{what} is not the section in its file", text)
-    if kind in FIGURES:
-        yield from titled(site, page, text)
     if kind == "console":
         for line, reason in commands.faults(site, code(node)):
             yield page.fault(reason, line)
@@ -141,19 +131,6 @@ def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[F
         yield page.fault(f"{what} is stale", text, Weight.RECORD)
     elif node.attrs.sget("data-record") == "interpreter":
         yield page.fault(f"{what} is that of the interpreter", text, Weight.RECORD)
-
-
-def titled(site: Site, page: Page, text: str) -> Iterator[Finding]:
-    """The title of a fence says nothing else of the measurements than its filter."""
-    told = settings(text)
-    title = str(told.get("title", "")).lower()
-    axes = site.config.mdx_configs[EXTENSION].get("plots", {}).get("axes", {})
-    for key, value in told.get("where", {}).items():
-        words = NARROWED.get(key, {}).items()
-        said = [each for word, each in words if re.search(rf"\b{word}\b", title)]
-        said += map(int, re.findall(rf"\b{axes.get(key, key)} (\d+)", title))
-        if any(each != value for each in said):
-            yield page.fault(f"{key}: {value} has the title {short(title)}", text)
 
 
 def code(node: Node) -> str:

@@ -155,9 +155,10 @@ def measured(evidence: Evidence, text: str) -> str:
     here = layout.slug(gpu) == evidence.quoted
     mark = "" if here else f" <small>(on {short(gpu)})</small>"
     mark += " (stale)" if stale else ""
+    told = escape(f"{query}, measured on {gpu}")
     return (
         f'<data class="measured{" stale" if stale else ""}" '
-        f'value="{escape(str(value))}" title="Measured on {escape(gpu)}">'
+        f'value="{escape(str(value))}" title="{told}">'
         f"{escape(render(value, form))}{mark}</data>"
     )
 
