@@ -58,8 +58,10 @@ def test_all_orders_of_merging_end_in_the_output_of_the_kernel() -> None:
             assert dict(parts)[both].endswith(f": ({m_i}, {l_i})")
 
 
-def test_where_a_page_lies_changes_no_bit() -> None:
-    _, outputs = record.record(ROOT, "attention/paged_kv.py")
+# Where a page lies, and how many programs share the blocks, changes no bit.
+@pytest.mark.parametrize("name", ["paged_kv", "flash2_persistent"])
+def test_both_runs_have_the_same_output(name: str) -> None:
+    _, outputs = record.record(ROOT, f"attention/{name}.py")
     first, other = outputs.values()
     assert all(torch.equal(first[name], other[name]) for name in ("o", "lse"))
 
