@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,18 @@ def spoken(value: float) -> str:
     """A number as a sentence has it."""
     text = str(number(value)).replace("inf", "∞").replace("nan", "NaN")
     return typeset(text)
+
+
+def listed(each: Sequence[object]) -> str:
+    """All of them, as "0, 1 and 2"."""
+    *others, last = map(str, each)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def span(what: str, first: int, last: int) -> str:
+    """Things in a row, as "keys 0 to 3", "keys 0 and 1" or "key 0"."""
+    between = "and" if last == first + 1 else "to"
+    return f"{what} {first}" if first == last else f"{what}s {first} {between} {last}"
 
 
 def typeset(text: str) -> str:

@@ -1,8 +1,8 @@
 """`python -m verified_docs.pages.archive FOLDER`: what a reader may take at once.
 
 snippets.zip has all snippets, tests.zip also what tests and times them and the records.
-A snippet that imports others has a zip of its own, with those others. A reader unpacks
-it beside code of his own, so all of it, the licence too, lies in the folder snippets.
+A snippet that imports others has a zip of its own, with those others. It is unpacked
+beside a reader's code, so the licence lies in snippets/, where it replaces no other.
 """
 
 import shutil
@@ -14,8 +14,8 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from verified_docs import layout
 from verified_docs.evidence import manifest
 
-LICENCE = "LICENSE"
-FILES = ("Makefile", layout.SETTINGS)
+LICENCE = f"{layout.SNIPPETS}/LICENSE"
+FILES = ("LICENSE", "Makefile", layout.SETTINGS)
 SUFFIXES = (".py", ".json")
 FOLDERS = ("benchmarks", layout.RECORDS, layout.SNIPPETS, "tests", "verified_docs")
 
@@ -29,7 +29,7 @@ def write(folder: Path, root: Path = Path()) -> None:
     names = layout.names(root)
     snippets = map(layout.snippet_file, names)
     _zip(folder / "snippets.zip", root, snippets)
-    _zip(folder / "tests.zip", root, (*files, *tested), LICENCE)
+    _zip(folder / "tests.zip", root, (*files, *tested))
     shutil.rmtree(folder / layout.ZIPS, ignore_errors=True)
     for name in names:
         if len(needed := together(root, name)) > 1:
@@ -42,16 +42,12 @@ def together(root: Path, snippet: str) -> list[str]:
     return sorted(path for path in reached if path.startswith(f"{layout.SNIPPETS}/"))
 
 
-def _zip(
-    path: Path,
-    root: Path,
-    names: Iterable[str],
-    licence: str = f"{layout.SNIPPETS}/{LICENCE}",
-) -> None:
+def _zip(path: Path, root: Path, names: Iterable[str]) -> None:
     """The same bytes for the same files, whenever and wherever they were written."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    files = {LICENCE: "LICENSE"} | {name: name for name in names}
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
-        for name, file in ((licence, LICENCE), *((name, name) for name in names)):
+        for name, file in files.items():
             archive.writestr(ZipInfo(name), (root / file).read_bytes(), ZIP_DEFLATED)
 
 

@@ -8,8 +8,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from snippets.attention.flash2_persistent import attention_kernel
 from tests.replays import Replay, Run, Show, Tensors
 from tests.replays.attention import tiles
-from tests.replays.attention.paged_kv import span
-from tests.replays.sentences import Moment
+from tests.replays.sentences import Moment, span
 
 HEADS = 2
 BLOCKS = 2  # of queries in each head
@@ -152,20 +151,6 @@ def weights(at: Moment) -> str:
     )
 
 
-def added(at: Moment) -> str:
-    """The sum and the output."""
-    if not at.array("start_n"):
-        return (
-            "The weights of row {row} add up to {l_i}. Weights times values are its "
-            "output so far, not yet divided."
-        )
-    return (
-        "In row {row}, what came before is multiplied by alpha = {alpha}. With this "
-        "tile its weights add up to {l_i}, and weights times values are added to its "
-        "output."
-    )
-
-
 def visited(at: Moment) -> str:
     """How much the program has done: {tile} counts over all its blocks."""
     count = at["tile"]
@@ -217,7 +202,7 @@ REPLAY = Replay(
         "alpha = ": "",
         "l_i = l_i": "",
         "acc = acc": "",
-        "acc = tl.dot": added,
+        "acc = tl.dot": tiles.added,
         "m_i = m_new": "",
         "o = acc": tiles.END["o = acc /"],
         "lse = (m_i": (

@@ -1,14 +1,12 @@
 """Decoding from a paged cache: the table is looked up, then the keys are fetched."""
 
-from collections.abc import Sequence
-
 import torch
 
 from snippets.attention.paged_kv import attention_kernel
 from tests.replays import Replay, Run, Show, Tensors
 from tests.replays.attention import tiles
 from tests.replays.attention.tiles import BLOCK
-from tests.replays.sentences import Moment
+from tests.replays.sentences import Moment, listed, span
 
 GROUP = 2  # heads, which share their keys
 HEAD_DIM = 2
@@ -78,18 +76,6 @@ def present(at: Moment, name: str) -> list[int]:
     """A variable of the tile, for the keys that the sequence has."""
     there = at.array("offs_n") < at.array("keys")
     return [int(each) for each in at.array(name)[there]]
-
-
-def listed(each: Sequence[object]) -> str:
-    """All of them, as "0, 1 and 2"."""
-    *others, last = map(str, each)
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def span(what: str, first: int, last: int) -> str:
-    """Things in a row, as "keys 0 to 3", "keys 0 and 1" or "key 0"."""
-    between = "and" if last == first + 1 else "to"
-    return f"{what} {first}" if first == last else f"{what}s {first} {between} {last}"
 
 
 def keys(at: Moment) -> str:

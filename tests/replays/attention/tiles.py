@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 
 from tests.replays import Map, Sentence, Show, Tensors
-from tests.replays.sentences import Moment
+from tests.replays.sentences import Moment, span
 from tests.snippets.attention.reference import baseline, reference, visible
 
 INF = float("inf")
@@ -44,7 +44,7 @@ def of_keys(at: Moment, first: str, end: str) -> str:
     """The tiles from the key at one bound to that below another."""
     begin, stop = (int(at.array(name)) for name in (first, end))
     many = "tiles" if stop - begin > BLOCK else "tile"
-    return f"the {many} of keys {begin} to {stop - 1}"
+    return f"the {many} of {span('key', begin, stop - 1)}"
 
 
 def visited(seq_q: int, seq_k: int, window: int | None = None) -> int:
@@ -157,6 +157,20 @@ def shrink(at: Moment) -> str:
     if (at.array("alpha") == 1).all():
         return "Every alpha is 1, so the output so far stays as it is."
     return "Each row of the output so far is multiplied by its alpha, as its sum was."
+
+
+def added(at: Moment) -> str:
+    """The sum and the output, told together."""
+    if not at.array("start_n"):
+        return (
+            "The weights of row {row} add up to {l_i}. Weights times values are its "
+            "output so far, not yet divided."
+        )
+    return (
+        "In row {row}, what came before is multiplied by alpha = {alpha}. With this "
+        "tile its weights add up to {l_i}, and weights times values are added to its "
+        "output."
+    )
 
 
 START: Mapping[str, Sentence] = {

@@ -8,9 +8,8 @@ import torch
 from snippets.attention.varlen import attention_kernel
 from tests.replays import Replay, Run, Show, Tensors
 from tests.replays.attention import tiles
-from tests.replays.attention.paged_kv import listed, span
 from tests.replays.attention.tiles import BLOCK
-from tests.replays.sentences import Moment
+from tests.replays.sentences import Moment, listed, span
 from tests.snippets.attention.reference import visible
 
 HEAD_DIM = 2
@@ -237,20 +236,6 @@ def hidden(at: Moment) -> str:
     )
 
 
-def added(at: Moment) -> str:
-    """The sum and the output."""
-    if at["tile"] == 1:
-        return (
-            "The weights of row {row} add up to {l_i}. Weights times values are its "
-            "output so far, not yet divided."
-        )
-    return (
-        "In row {row}, what came before is multiplied by alpha = {alpha}. With this "
-        "tile its weights add up to {l_i}, and weights times values are added to its "
-        "output."
-    )
-
-
 REPLAY = Replay(
     call=call,
     expected=expected,
@@ -300,7 +285,7 @@ REPLAY = Replay(
         "alpha = tl.exp": "",
         "l_i = l_i * alpha": "",
         "acc = acc * alpha": "",
-        "acc = tl.dot": added,
+        "acc = tl.dot": tiles.added,
         "m_i = m_new": "",
         **tiles.END,
         "lse = m_i +": "",
