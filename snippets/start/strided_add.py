@@ -13,7 +13,6 @@ def add_kernel(x_ptr, y_ptr, out_ptr, size, stride_x, stride_y, BLOCK: tl.conste
     program = tl.program_id(0).to(tl.int64)
     offs = program * BLOCK + tl.arange(0, BLOCK)
     mask = offs < size
-    # --8<-- [line:strides]
     x = tl.load(x_ptr + offs * stride_x, mask, other=0.0)
     y = tl.load(y_ptr + offs * stride_y, mask, other=0.0)
     tl.store(out_ptr + offs, x + y, mask)

@@ -8,17 +8,11 @@ from tests.harness.accuracy import check_accuracy
 from tests.harness.inputs import normal
 from tests.harness.launches import check_where_it_launches
 from tests.harness.poison import guarded
-
-DTYPES = [
-    torch.float16,
-    pytest.param(torch.bfloat16, marks=pytest.mark.gpu),  # the interpreter adds bits
-    torch.float32,
-    torch.float64,
-]
+from tests.snippets.start.suite import dtypes, lengths
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("size", [1, 3, 15, 16, 17, 200])
+@dtypes
+@lengths
 def test_lengths(size: int, dtype: torch.dtype, device: str) -> None:
     x = guarded(normal((size,), dtype, device))
     out = affine.affine(x, block=16)
