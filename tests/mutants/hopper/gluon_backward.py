@@ -7,6 +7,10 @@ from tests.mutants.hopper.late import SLEEP
 from tests.mutants.hopper.late import late as late_in
 
 late = partial(late_in, "gluon_backward.py")
+LSE = (
+    "        load(rows_desc, [batch, head, 0, start_m], "
+    "lines, lines_full, empty, 2 * i)\n"
+)
 
 SUMS = [
     Mutant("rows.new_zeros(", "rows.new_empty(", "sums begin as they were"),
@@ -137,10 +141,18 @@ WAITS = [
         ("take(lines, lines_full, m)", "lines.index(m % 4).reshape([1, 64])"),
         may_hang=True,  # its place is given back before it was asked for
     ),
-    Mutant(
-        "take(lines, lines_full, n)",
-        "lines.index(n % 4).reshape([1, 64])",
+    late(
         "lse is not waited for",
+        LSE,
+        "take(lines, lines_full, n)",
+        (LSE, ""),
+        # It comes behind dO, for which the consumers wait.
+        (
+            "lines, lines_full, empty, 2 * i + 1)\n",
+            f"lines, lines_full, empty, 2 * i + 1)\n        {SLEEP}{LSE}",
+        ),
+        ("take(lines, lines_full, n)", "lines.index(n % 4).reshape([1, 64])"),
+        may_hang=True,  # its place is given back before it was asked for
     ),
     late(
         "Q is let go before dK has read it",
