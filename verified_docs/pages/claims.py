@@ -64,10 +64,9 @@ def judge(evidence: Evidence, query: str) -> tuple[str, str]:
     bare = right and "=" not in right[0]
     factor = float(Fraction(right.pop(0))) if bare else 1.0
     ours, other = parsed(left), parsed(right)
-    part = next((value for each, _, value in ours if each == "part"), figures.LIST)
-    ours = [each for each in ours if each[0] != "part"]
-    with figures.record(evidence, name, part) as benchmark:
-        find = partial(found, evidence, benchmark, part, key)
+    lists = [v for k, _, v in ours + other if k == "part"] or [figures.LIST]
+    with figures.record(evidence, name, lists[0]) as benchmark:
+        find = partial(found, evidence, benchmark, key)
         pairs = [*paired(find, ours, other)] if other else [(m, {}) for m in find(ours)]
     ratios = []
     for mine, theirs in pairs:
@@ -81,7 +80,7 @@ def judge(evidence: Evidence, query: str) -> tuple[str, str]:
                 told += f" times {base:.4g} ({shown(theirs)}), but {ratio} times"
             raise PageError(f"it is false: {told}")
     used = [each for pair in pairs for each in pair if each]
-    stale = bool(evidence.outdated(benchmark, part, used))
+    stale = any(evidence.outdated(benchmark, part, used) for part in lists)
     extent = " to ".join(dict.fromkeys(map(significant, (min(ratios), max(ratios)))))
     record = benchmark.path.relative_to(evidence.root).as_posix()
     told = f"{query} holds in {record}: {extent}{' times' if other else ''}"
@@ -104,11 +103,12 @@ def single(filters: list[Filter]) -> Iterator[tuple[Filter, ...]]:
 
 
 def found(
-    evidence: Evidence, benchmark: Benchmark, part: str, key: str, filters: list[Filter]
+    evidence: Evidence, benchmark: Benchmark, key: str, filters: list[Filter]
 ) -> Iterator[Measurement]:
     """The measurements that the filters leave, at least one for each listed value."""
     for choice in single(filters):
         where = {k: value for k, op, value in choice if op == "="}
+        part = where.pop("part", figures.LIST)
         limits = [(k, SIGNS[op], float(v)) for k, op, v in choice if op != "="]
         keys = key.partition("/")[0], *(k for k, _, _ in limits)
         some = figures.select(evidence, benchmark, part, where, *keys)
