@@ -41,12 +41,13 @@ def recorded(repository: Repository) -> None:
         (f"{TWO},softmax/three_pass.py < cols=4096", "0.400 to 0.865 times"),
         (f"{ONE} ~ kernel=softmax/three_pass.py", "0.962 times"),
         (f"{ONE} ~ 5.2", "5.00"),
+        (f"{ONE.replace('seconds', 'seconds*bytes')} ~ 50", "50.0"),
         (f"{ONE} > 4.9 | {ONE} > 1.6 cols=2048", "1.67 times"),
     ],
 )
 def test_what_holds(repository, query, extent):
     shown = claim(repository, query)
-    assert shown.startswith('<span class="holds" title="softmax seconds cols')
+    assert shown.startswith('<span class="holds" title="softmax seconds')
     record = "records/nvidia-h200/softmax.json"
     assert f"holds in {record}: {extent}" in shown.replace('">', " ")
     assert shown.endswith('">a &lt; b</span>')

@@ -6,6 +6,7 @@ Left of the sign stands what is compared. Right of it stand a factor, 1 if there
 none, and the filters that differ; without these, the factor is what to compare with.
 """
 
+import math
 import operator
 import re
 import shlex
@@ -70,8 +71,8 @@ def judge(evidence: Evidence, query: str) -> tuple[str, str]:
         pairs = [*paired(find, ours, other)] if other else [(m, {}) for m in find(ours)]
     ratios = []
     for mine, theirs in pairs:
-        value = figures.pointer(mine, f"/{key}")
-        base = figures.pointer(theirs, f"/{key}") if theirs else 1
+        value = measured(mine, key)
+        base = measured(theirs, key) if theirs else 1
         ratios.append(value / base)
         if not SIGNS[sign](value, factor * base):
             told = f"{value:.4g} ({shown(mine)}) is not {sign} {factor:g}"
@@ -110,12 +111,18 @@ def found(
         where = {k: value for k, op, value in choice if op == "="}
         part = where.pop("part", figures.LIST)
         limits = [(k, SIGNS[op], float(v)) for k, op, v in choice if op != "="]
-        keys = key.partition("/")[0], *(k for k, _, _ in limits)
+        keys = [k.partition("/")[0] for k in key.split("*")]
+        keys += [k for k, _, _ in limits]
         some = figures.select(evidence, benchmark, part, where, *keys)
         kept = [m for m in some if all(sign(m[k], v) for k, sign, v in limits)]
         if not kept:
             raise Absent(f"no measurement has {asked(choice)}")
         yield from kept
+
+
+def measured(measurement: Measurement, key: str) -> float:
+    """What a key, or the product of several, has in a measurement."""
+    return math.prod(figures.pointer(measurement, f"/{k}") for k in key.split("*"))
 
 
 def paired(
