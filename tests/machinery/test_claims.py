@@ -74,6 +74,8 @@ def test_what_holds(repository, query, extent):
         (f"{TWO} rows>=1 < 5", "no measurement has 'rows'"),
         (f"{TWO} cols>=4096 < 5", "no measurement has cols<=2048 kernel=softmax/onl"),
         (f"{ONE} < 5 torch.softmax", "'torch.softmax' is no filter"),
+        (f"{ONE} cols=1024 < 5", "a filter stands twice"),
+        (f"{ONE} >", "nothing is compared"),
         (ONE, "nothing is compared"),
         ("", "nothing is compared"),
         ("softmax second > 5", "no measurement has 'second'"),

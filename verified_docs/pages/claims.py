@@ -57,13 +57,12 @@ def holds(evidence: Evidence, text: str) -> str:
 
 def judge(evidence: Evidence, query: str) -> tuple[str, str]:
     """What a comparison rests on, and its mark. Raises PageError if it is false."""
-    name, key, *words = [*shlex.split(query), "", ""]
-    sign = next((word for word in words if word in SIGNS), "")
-    if not sign:
+    words = shlex.split(query)
+    at = next((i for i, word in enumerate(words) if word in SIGNS), 0)
+    if at < 2 or at + 1 == len(words):
         raise PageError(f"nothing is compared; it is written {WRITTEN}")
-    left, right = words[: words.index(sign)], words[words.index(sign) + 1 : -2]
-    bare = right and "=" not in right[0]
-    factor = float(Fraction(right.pop(0))) if bare else 1.0
+    (name, key, *left), sign, right = words[:at], words[at], words[at + 1 :]
+    factor = 1.0 if "=" in right[0] else float(Fraction(right.pop(0)))
     ours, other = parsed(left), parsed(right)
     lists = [v for k, _, v in ours + other if k == "part"] or [figures.LIST]
     with figures.record(evidence, name, lists[0]) as benchmark:
@@ -95,6 +94,8 @@ def parsed(words: list[str]) -> list[Filter]:
         if not (match := FILTER.fullmatch(word)):
             raise PageError(f"{word!r} is no filter, such as cols=4096 or cols>=4096")
         filters.append((match[1], match[2], match[3]))
+    if len({each[:2] for each in filters}) < len(filters):
+        raise PageError("a filter stands twice; list its values: cols=1024,4096")
     return filters
 
 
@@ -122,7 +123,8 @@ def found(
 
 def measured(measurement: Measurement, key: str) -> float:
     """What a key, or the product of several, has in a measurement."""
-    return math.prod(figures.pointer(measurement, f"/{k}") for k in key.split("*"))
+    values = (figures.pointer(measurement, f"/{each}") for each in key.split("*"))
+    return float(math.prod(values))
 
 
 def paired(

@@ -1,6 +1,6 @@
 """Figures in prose: quoted from a record, or stated by a source that is named.
 
-The pages' small language is read here and nowhere else, by Python's shlex:
+The pages' small language is read here, and in claims.py, by Python's shlex:
 
     {measured: RECORD KEY FILTER=VALUE ... | FORMAT}    one measurement of a benchmark
     {measured: RECORD /JSON/POINTER | FORMAT}           any other value of its record
