@@ -57,6 +57,7 @@ FOREIGN = [
     "<?php x = 1 ?>",
     # The machinery's classes.
     "*7*{: .measured }",
+    "*twice as fast*{: .holds }",
     '<div markdown="1" class="highlight">\n\nx = 1\n\n</div>',
     '<figure class="snippet" data-snippet="part/one.py">x = 1</figure>',
 ]
@@ -89,6 +90,7 @@ PAGES = [
     (TYPED, "At 4 terabytes per second."),
     (TYPED, "It is 3.1 times faster."),
     (TYPED, "It is twice as fast."),
+    (TYPED, "It {holds: takes 3 ms | part seconds kernel=part/two.py > 0}."),
     (TYPED, "A speed-up of 2.5x."),
     (TYPED, "It is off by 0.01."),
     (TYPED, '!!! note "After 5 ns"\n\n    Text.'),

@@ -38,7 +38,8 @@ SAID = {
     ],
     (TWO, '"""Three', '"""In 3 ms: three'): [
         f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale [REC",
-        f"{PAGE}:60: measurements 'record: part rows: kernel columns: n",
+        f"{PAGE}:58: holds 'twice as fast | part seconds kernel=part/two.py n=4 < 2",
+        f"{PAGE}:61: measurements 'record: part rows: kernel columns: n",
         f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [WAR",
         f"{TWO}:1: stale on Test GPU: {TWO} [RECORD]",
         f"{TWO}:1: typed-in measurement '3 ms'",

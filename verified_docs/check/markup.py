@@ -43,7 +43,7 @@ CLASSES = re.compile(
 STYLE = re.compile(r"text-align: (left|right|center);")
 NAME = re.compile(r"[\w\\.,()\[\] ]+")
 # What quotes records, and how it says that they are out of date.
-QUOTING = ("measured", "output", "plot", "heatmap", "timeline", "measurements")
+QUOTING = ("measured", "holds", "output", "plot", "heatmap", "timeline", "measurements")
 STALE = re.compile(r"\(stale|, stale")
 # Links that the machinery makes, so that their words are those of the file.
 MADE_OF = re.compile(r"(\.\./)*(notebooks|records|snippets|zips)/.*")

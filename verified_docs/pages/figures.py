@@ -1,6 +1,6 @@
 """Figures in prose: quoted from a record, or stated by a source that is named.
 
-The pages' small language is read here and nowhere else, by Python's shlex:
+The pages' small language is read here, and in claims.py, by Python's shlex:
 
     {measured: RECORD KEY FILTER=VALUE ... | FORMAT}    one measurement of a benchmark
     {measured: RECORD /JSON/POINTER | FORMAT}           any other value of its record
@@ -152,15 +152,18 @@ def measured(evidence: Evidence, text: str) -> str:
             value, gpu, stale = _quoted(evidence, name, what, filters)
     except NotYet:
         return unmeasured()
-    here = layout.slug(gpu) == evidence.quoted
-    mark = "" if here else f" <small>(on {short(gpu)})</small>"
-    mark += " (stale)" if stale else ""
     told = escape(f"{query}, measured on {gpu}")
     return (
         f'<data class="measured{" stale" if stale else ""}" '
         f'value="{escape(str(value))}" title="{told}">'
-        f"{escape(render(value, form))}{mark}</data>"
+        f"{escape(render(value, form))}{mark(evidence, gpu, stale)}</data>"
     )
+
+
+def mark(evidence: Evidence, gpu: str, stale: bool) -> str:
+    """What stands behind a figure that is not of the quoted GPU, or out of date."""
+    here = layout.slug(gpu) == evidence.quoted
+    return ("" if here else f" <small>(on {short(gpu)})</small>") + " (stale)" * stale
 
 
 @dataclass(frozen=True)

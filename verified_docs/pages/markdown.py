@@ -18,7 +18,7 @@ from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import blocks, figures
+from verified_docs.pages import blocks, claims, figures
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.ladder import Navigation
 from verified_docs.pages.made import END, marked
@@ -32,7 +32,7 @@ from verified_docs.pages.tree import Tables
 # Or a code span, in which none is meant.
 DIRECTIVE = re.compile(
     r"(?<![\\`])(`+)(?!`)(?:(?!\n\n).)+?(?<!`)\1(?!`)"
-    r"|\{(file|measured|stated):([^{}\n]*)\}",
+    r"|\{(file|holds|measured|stated):([^{}\n]*)\}",
     re.DOTALL,
 )
 Options = dict[str, str]
@@ -137,7 +137,7 @@ def render_fence(
 
 
 class Directives(OfSite, Preprocessor):
-    """{file: ...}, {measured: ...} and {stated: ...}, before a | ends a cell.
+    """{file: ...}, {holds: ...} and the like, before a | ends a cell.
 
     Whoever lights a line of code is told below its step, where attr_list wants it.
     """
@@ -157,6 +157,8 @@ class Directives(OfSite, Preprocessor):
         try:
             if kind == "measured":
                 html = figures.measured(self.site.evidence, text)
+            elif kind == "holds":
+                html = claims.holds(self.site.evidence, text)
             elif kind == "file":
                 html = blocks.taken(self.site, text)
             else:

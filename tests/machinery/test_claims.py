@@ -1,0 +1,102 @@
+"""Comparisons in words."""
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.machinery.repository import ONLINE, Repository
+from verified_docs.pages import figures
+from verified_docs.pages.claims import holds
+from verified_docs.pages.errors import PageError
+
+TIMES = {  # seconds, by kernel, at three widths
+    "softmax/online.py": (2.0, 3.0, 5.0),
+    "softmax/three_pass.py": (3.0, 4.5, 5.2),
+    "torch.softmax": (4.0, 6.0),
+}
+MEASUREMENTS: list[dict[str, Any]] = [
+    {"kernel": kernel, "cols": 1024 * 2**i, "bytes": 8 + i, "seconds": seconds}
+    for kernel, times in TIMES.items()
+    for i, seconds in enumerate(times)
+]
+ONE = "softmax seconds cols=4096 kernel=softmax/online.py"
+TWO = "softmax seconds cols<=2048 kernel=softmax/online.py"
+
+
+def claim(repository: Repository, query: str) -> str:
+    return holds(repository.evidence("nvidia-h200"), f"a < b | {query}")
+
+
+@pytest.fixture(autouse=True)
+def recorded(repository: Repository) -> None:
+    repository.measure(MEASUREMENTS)
+
+
+@pytest.mark.parametrize(
+    ("query", "extent"),
+    [
+        (f"{TWO} < 5/9 kernel=torch.softmax", "0.500 times"),
+        (f"{TWO} < 0.7 kernel=softmax/three_pass.py,torch.softmax", "0.500 to 0.667"),
+        (f"{TWO},softmax/three_pass.py < cols=4096", "0.400 to 0.865 times"),
+        (f"{ONE} ~ kernel=softmax/three_pass.py", "0.962 times"),
+        (f"{ONE} ~ 5.2", "5.00"),
+        (f"{ONE.replace('seconds', 'seconds*bytes')} ~ 50", "50.0"),
+        (f"{ONE} > 4.9 | {ONE} > 1.6 cols=2048", "1.67 times"),
+    ],
+)
+def test_what_holds(repository, query, extent):
+    shown = claim(repository, query)
+    assert shown.startswith('<span class="holds" title="softmax seconds')
+    record = "records/nvidia-h200/softmax.json"
+    assert f"holds in {record}: {extent}" in shown.replace('">', " ")
+    assert shown.endswith('">a &lt; b</span>')
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        # One of two pairs fails.
+        (
+            f"{TWO} < 0.6 cols=4096",
+            "3 (kernel=softmax/online.py cols=2048) is not < 0.6 times "
+            "5 (kernel=softmax/online.py cols=4096), but 0.600 times",
+        ),
+        (f"{ONE} > 5", "false: 5 (kernel=softmax/online.py cols=4096) is not > 5"),
+        (f"{ONE} ~ cols=2048", "is not ~ 1 times 3"),
+        (f"{ONE} < kernel=torch.softmax", "no measurement with cols=4096 kernel=torch"),
+        (
+            "softmax seconds kernel=softmax/online.py < kernel=torch.softmax",
+            "kernel=softmax/online.py cols=4096 has no partner with kernel=torch",
+        ),
+        (f"{ONE} < kernel=softmax/three_pass.py,torch.sotfmax", "no kernel 'torch.sot"),
+        (f"{ONE} < kernle=torch.softmax", "no measurement has 'kernle'"),
+        (f"{TWO} rows>=1 < 5", "no measurement has 'rows'"),
+        (f"{TWO} cols>=4096 < 5", "no measurement has cols<=2048 kernel=softmax/onl"),
+        (f"{ONE} < 5 torch.softmax", "'torch.softmax' is no filter"),
+        (f"{ONE} cols=1024 < 5", "a filter stands twice"),
+        (f"{ONE} >", "nothing is compared"),
+        (ONE, "nothing is compared"),
+        ("", "nothing is compared"),
+        ("softmax second > 5", "no measurement has 'second'"),
+    ],
+)
+def test_what_does_not(repository, query, reason):
+    with pytest.raises(PageError, match=re.escape(reason)):
+        claim(repository, query)
+
+
+def test_a_claim_names_what_it_rests_on(repository):
+    with pytest.raises(PageError, match="it is written"):
+        holds(repository.evidence(), "faster")
+
+
+def test_what_is_stale_or_not_yet_measured(repository):
+    repository.snippet("softmax/new.py", ONLINE)
+    shown = claim(repository, f"{ONE} > 1 kernel=softmax/new.py")
+    assert shown == f'<span class="holds">a &lt; b ({figures.unmeasured()})</span>'
+    repository.edit("snippets/softmax/three_pass.py", '"""', '"""So: ')
+    shown = claim(repository, f"{ONE} < kernel=softmax/three_pass.py")
+    assert 'class="holds stale"' in shown
+    assert shown.endswith("a &lt; b (stale)</span>")
+    assert "stale" not in claim(repository, f"{ONE} > 4")
