@@ -26,6 +26,9 @@ SAID = {
         f"{PAGE}:56: measured 'part seconds",
         "is not yet measured [RECORD]",
     ],
+    (PAGE, "< 2e-6", "< 1e-6"): [
+        f"{PAGE}:58: part seconds kernel=part/two.py n=4 < 1e-6 is false in records/",
+    ],
     ("docs/assets/dot.svg", "</svg>", DRAWN): [
         f"{PAGE}:1: typed-in measurement '3 ms'",
         f"{PAGE}:1: left unrendered: '$x^2$' [FAULT]",

@@ -1,5 +1,6 @@
 """Comparisons in words."""
 
+import html
 import re
 from typing import Any
 
@@ -62,8 +63,20 @@ def test_what_holds(repository, query, extent):
             "3 (kernel=softmax/online.py cols=2048) is not < 0.6 times "
             "5 (kernel=softmax/online.py cols=4096), but 0.600 times",
         ),
-        (f"{ONE} > 5", "false: 5 (kernel=softmax/online.py cols=4096) is not > 5"),
+        (f"{ONE} > 5", "5 (kernel=softmax/online.py cols=4096) is not > 5"),
         (f"{ONE} ~ cols=2048", "is not ~ 1 times 3"),
+    ],
+)
+def test_what_is_false(repository, query, reason):
+    shown = html.unescape(claim(repository, query))
+    assert "is false in records/nvidia-h200/softmax.json: " in shown
+    assert reason in shown
+    assert shown.endswith("a < b (false)</span>")
+
+
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
         (f"{ONE} < kernel=torch.softmax", "no measurement with cols=4096 kernel=torch"),
         (
             "softmax seconds kernel=softmax/online.py < kernel=torch.softmax",
@@ -81,7 +94,7 @@ def test_what_holds(repository, query, extent):
         ("softmax second > 5", "no measurement has 'second'"),
     ],
 )
-def test_what_does_not(repository, query, reason):
+def test_what_is_refused(repository, query, reason):
     with pytest.raises(PageError, match=re.escape(reason)):
         claim(repository, query)
 

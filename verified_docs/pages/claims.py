@@ -51,12 +51,12 @@ def holds(evidence: Evidence, text: str) -> str:
         return f'<span class="holds">{escape(words)} ({figures.unmeasured()})</span>'
     marks = "".join(dict.fromkeys(mark for _, mark in judged))
     told = escape("; ".join(told for told, _ in judged))
-    kind = "holds stale" if "(stale)" in marks else "holds"
+    kind = "holds stale" if re.search(r"\((stale|false)\)", marks) else "holds"
     return f'<span class="{kind}" title="{told}">{escape(words)}{marks}</span>'
 
 
 def judge(evidence: Evidence, query: str) -> tuple[str, str]:
-    """What a comparison rests on, and its mark. Raises PageError if it is false."""
+    """What a comparison rests on, or why it is false; its mark. Raises PageError."""
     words = shlex.split(query)
     at = next((i for i, word in enumerate(words) if word in SIGNS), 0)
     if at < 2 or at + 1 == len(words):
@@ -68,7 +68,7 @@ def judge(evidence: Evidence, query: str) -> tuple[str, str]:
     with figures.record(evidence, name, lists[0]) as benchmark:
         find = partial(found, evidence, benchmark, key)
         pairs = [*paired(find, ours, other)] if other else [(m, {}) for m in find(ours)]
-    ratios = []
+    ratios, wrong = [], ""
     for mine, theirs in pairs:
         value = measured(mine, key)
         base = measured(theirs, key) if theirs else 1
@@ -78,13 +78,16 @@ def judge(evidence: Evidence, query: str) -> tuple[str, str]:
             if theirs:
                 ratio = significant(ratios[-1])
                 told += f" times {base:.4g} ({shown(theirs)}), but {ratio} times"
-            raise PageError(f"it is false: {told}")
+            wrong = wrong or told
     used = [each for pair in pairs for each in pair if each]
     stale = any(evidence.outdated(benchmark, part, used) for part in lists)
     extent = " to ".join(dict.fromkeys(map(significant, (min(ratios), max(ratios)))))
     record = benchmark.path.relative_to(evidence.root).as_posix()
-    told = f"{query} holds in {record}: {extent}{' times' if other else ''}"
-    return told, figures.mark(evidence, benchmark.gpu, stale)
+    told = f"holds in {record}: {extent}{' times' if other else ''}"
+    mark = figures.mark(evidence, benchmark.gpu, stale)
+    if wrong:
+        told, mark = f"is false in {record}: {wrong}", f" (false){mark}"
+    return f"{query} {told}", mark
 
 
 def parsed(words: list[str]) -> list[Filter]:
