@@ -70,5 +70,19 @@ def test_alignment_and_what_follows_a_formula(repository):
     assert ".</var></p>" in page
 
 
+# What a browser needs to draw a formula as the others do.
+NEEDED = [
+    (r"\bar{x}", 'stretchy="true"'),  # WebKit
+    (r"\smash{x}", 'height="1px"'),
+    (r"a \odot b", 'largeop="false"'),  # Firefox
+    (r"\mathrm{lse}_i", 'depth="0px"'),
+]
+
+
+@pytest.mark.parametrize(("formula", "attribute"), NEEDED)
+def test_every_browser_draws_the_formula(repository, formula, attribute):
+    assert attribute in repository.page(f"${formula}$")
+
+
 def test_dollars_in_code_are_no_formulas(repository):
     assert "<math" not in repository.page("`$x$` and ```` $y$ ````, 5 $ and 6 $.")

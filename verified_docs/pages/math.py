@@ -15,13 +15,27 @@ from verified_docs.pages.errors import PageError
 from verified_docs.pages.made import marked
 
 RENDER = """
-// As in TeX: no room around an operator in a script, and an accent on its letter.
+// As in TeX: no room around an operator in a script, and an accent on its letter. The
+// rest is for browsers: WebKit puts a bar far above its letter unless it stretches, and
+// draws nothing of what has no height; Firefox takes ⊙ for a large operator, and puts
+// an index below the depth that a name might have.
 const tidied = (node, inScript) => {
   const scripts = /^m(sub|sup|under|over)/.test(node.type);
+  const [first, second] = node.children ?? [];
   if (inScript && node.type === "mo")
     node.attributes = { lspace: "0", rspace: "0", ...node.attributes };
-  if (node.type === "mover" && node.children[1].style?.mathDepth)
+  if (node.type === "mo" && first?.text === "⊙") node.setAttribute("largeop", "false");
+  if (node.type === "mover" && second.style?.mathDepth) {
     node.setAttribute("accent", "true");
+    if (second.children[0].text === "‾") {
+      second.setAttribute("stretchy", "true");
+      second.classes = [];
+    }
+  }
+  if (node.type === "mpadded" && node.attributes.height === "0px")
+    node.setAttribute("height", "1px");
+  if (node.type === "msub" && first.type === "mpadded")
+    first.setAttribute("depth", "0px");
   node.children?.forEach((each, i) => tidied(each, inScript || (scripts && i > 0)));
   return node;
 };
