@@ -54,8 +54,9 @@ def render(site: Site, body: str) -> str:
         f"<p>{escape(run['steps'][n]['say'])}</p></li>"
         for n, svg in zip(run["frames"], drawn, strict=True)
     )
+    # Keys reach it where a click focuses no button, as in Safari.
     return (
-        f"<verified-replay {shown} data-search-exclude>{anchors}"
+        f'<verified-replay {shown} tabindex="-1" data-search-exclude>{anchors}'
         f'<figure class="replay-frames"><ol>{frames}</ol><figcaption>'
         f"{caption(name, run)}</figcaption></figure></verified-replay>"
     )

@@ -308,7 +308,7 @@ class Replay extends HTMLElement {
       make("div", { className: "replay-panel" }, this.nows, this.result,
         make("div", { className: "replay-play" }, this.back, this.playing, this.next,
           this.track, this.form, this.link)));
-    this.body.addEventListener("keydown", (event) => this.#key(event));
+    this.addEventListener("keydown", (event) => this.#key(event));
     this.units.press(this.unit);
     this.append(this.body);
   }
