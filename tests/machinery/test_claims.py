@@ -18,6 +18,7 @@ TIMES = {  # seconds, by kernel, at three widths
 }
 MEASUREMENTS: list[dict[str, Any]] = [
     {"kernel": kernel, "cols": 1024 * 2**i, "bytes": 8 + i, "seconds": seconds}
+    | ({"share": 0.5} if i else {})
     for kernel, times in TIMES.items()
     for i, seconds in enumerate(times)
 ]
@@ -91,7 +92,10 @@ def test_what_is_false(repository, query, reason):
         (f"{ONE} >", "nothing is compared"),
         (ONE, "nothing is compared"),
         ("", "nothing is compared"),
-        ("softmax second > 5", "no measurement has 'second'"),
+        # Of none, or not of all: what lacks the figure is not left out in silence.
+        (f"{ONE.replace('seconds', 'second')} > 5", "cols=4096 has no second"),
+        (f"{TWO.replace('seconds', 'share')} > 0", "online.py cols=1024 has no share"),
+        (f"{ONE} ~ kernel=softmax/online.py", "compared with itself"),
     ],
 )
 def test_what_is_refused(repository, query, reason):

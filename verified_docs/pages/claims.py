@@ -64,21 +64,24 @@ def judge(evidence: Evidence, query: str) -> tuple[str, str]:
     (name, key, *left), sign, right = words[:at], words[at], words[at + 1 :]
     factor = 1.0 if "=" in right[0] else float(Fraction(right.pop(0)))
     ours, other = parsed(left), parsed(right)
-    lists = [v for k, _, v in ours + other if k == "part"] or [figures.LIST]
-    with figures.record(evidence, name, lists[0]) as benchmark:
-        find = partial(found, evidence, benchmark, key)
-        pairs = [*paired(find, ours, other)] if other else [(m, {}) for m in find(ours)]
+    named = ",".join(v for k, _, v in ours + other if k == "part")
+    lists = LISTED.split(named or figures.LIST)
     ratios, wrong = [], ""
-    for mine, theirs in pairs:
-        value = measured(mine, key)
-        base = measured(theirs, key) if theirs else 1
-        ratios.append(value / base)
-        if not SIGNS[sign](value, factor * base):
-            told = f"{value:.4g} ({shown(mine)}) is not {sign} {factor:g}"
-            if theirs:
-                ratio = significant(ratios[-1])
-                told += f" times {base:.4g} ({shown(theirs)}), but {ratio} times"
-            wrong = wrong or told
+    with figures.record(evidence, name, lists[0]) as benchmark:
+        find = partial(found, evidence, benchmark)
+        pairs = [*paired(find, ours, other)] if other else [(m, {}) for m in find(ours)]
+        if all(mine is theirs for mine, theirs in pairs):
+            raise PageError("it is compared with itself")
+        for mine, theirs in pairs:
+            value = measured(mine, key)
+            base = measured(theirs, key) if theirs else 1
+            ratios.append(value / base)
+            if not SIGNS[sign](value, factor * base):
+                told = f"{value:.4g} ({shown(mine)}) is not {sign} {factor:g}"
+                if theirs:
+                    ratio = significant(ratios[-1])
+                    told += f" times {base:.4g} ({shown(theirs)}), but {ratio} times"
+                wrong = wrong or told
     used = [each for pair in pairs for each in pair if each]
     stale = any(evidence.outdated(benchmark, part, used) for part in lists)
     extent = " to ".join(dict.fromkeys(map(significant, (min(ratios), max(ratios)))))
@@ -108,15 +111,14 @@ def single(filters: list[Filter]) -> Iterator[tuple[Filter, ...]]:
 
 
 def found(
-    evidence: Evidence, benchmark: Benchmark, key: str, filters: list[Filter]
+    evidence: Evidence, benchmark: Benchmark, filters: list[Filter]
 ) -> Iterator[Measurement]:
     """The measurements that the filters leave, at least one for each listed value."""
     for choice in single(filters):
         where = {k: value for k, op, value in choice if op == "="}
         part = where.pop("part", figures.LIST)
         limits = [(k, SIGNS[op], float(v)) for k, op, v in choice if op != "="]
-        keys = [k.partition("/")[0] for k in key.split("*")]
-        keys += [k for k, _, _ in limits]
+        keys = (k for k, _, _ in limits)
         some = figures.select(evidence, benchmark, part, where, *keys)
         kept = [m for m in some if all(sign(m[k], v) for k, sign, v in limits)]
         if not kept:
@@ -125,8 +127,11 @@ def found(
 
 
 def measured(measurement: Measurement, key: str) -> float:
-    """What a key, or the product of several, has in a measurement."""
-    values = (figures.pointer(measurement, f"/{each}") for each in key.split("*"))
+    """What a key, or the product of several, has in a measurement. Raises Absent."""
+    try:
+        values = [figures.pointer(measurement, f"/{each}") for each in key.split("*")]
+    except Absent:
+        raise Absent(f"{shown(measurement)} has no {key}") from None
     return float(math.prod(values))
 
 
