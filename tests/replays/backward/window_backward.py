@@ -248,9 +248,9 @@ REPLAY = Replay(
     call=call,
     expected=expected,
     runs={
-        "narrow": Run("window of 2", inputs(6, 6, 2, seed=11)),
-        "wide": Run("window of 4", inputs(6, 6, 4, seed=11)),
-        "chunk": Run("the last 2 queries", inputs(2, 6, 2, seed=13)),
+        "narrow": Run("Window of 2", inputs(6, 6, 2, seed=11)),
+        "wide": Run("Window of 4", inputs(6, 6, 4, seed=11)),
+        "chunk": Run("The last 2 queries", inputs(2, 6, 2, seed=13)),
     },
     memory=CAUSAL.memory,
     maps=CAUSAL.maps,
