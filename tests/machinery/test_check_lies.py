@@ -90,7 +90,11 @@ PAGES = [
     (TYPED, "At 4 terabytes per second."),
     (TYPED, "It is 3.1 times faster."),
     (TYPED, "It is twice as fast."),
-    (TYPED, "It {holds: takes 3 ms | part seconds kernel=part/two.py > 0}."),
+    (
+        TYPED,
+        "It {holds: takes 3 ms}.\n\n"
+        "```claims\ntakes 3 ms: part seconds kernel=part/two.py > 0\n```",
+    ),
     (TYPED, "A speed-up of 2.5x."),
     (TYPED, "It is off by 0.01."),
     (TYPED, '!!! note "After 5 ns"\n\n    Text.'),

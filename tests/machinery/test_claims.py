@@ -8,7 +8,7 @@ import pytest
 
 from tests.machinery.repository import ONLINE, Repository
 from verified_docs.pages import figures
-from verified_docs.pages.claims import holds
+from verified_docs.pages.claims import holds, read
 from verified_docs.pages.errors import PageError
 
 TIMES = {  # seconds, by kernel, at three widths
@@ -27,7 +27,8 @@ TWO = "softmax seconds cols<=2048 kernel=softmax/online.py"
 
 
 def claim(repository: Repository, query: str) -> str:
-    return holds(repository.evidence("nvidia-h200"), f"a < b | {query}")
+    lines = query.replace(" | ", "\n    ")
+    return holds(repository.evidence("nvidia-h200"), read(f"a < b: {lines}"), "a < b")
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +92,6 @@ def test_what_is_false(repository, query, reason):
         (f"{ONE} cols=1024 < 5", "a filter stands twice"),
         (f"{ONE} >", "nothing is compared"),
         (ONE, "nothing is compared"),
-        ("", "nothing is compared"),
         # Of none, or not of all: what lacks the figure is not left out in silence.
         (f"{ONE.replace('seconds', 'second')} > 5", "cols=4096 has no second"),
         (f"{TWO.replace('seconds', 'share')} > 0", "online.py cols=1024 has no share"),
@@ -103,9 +103,26 @@ def test_what_is_refused(repository, query, reason):
         claim(repository, query)
 
 
-def test_a_claim_names_what_it_rests_on(repository):
-    with pytest.raises(PageError, match="it is written"):
-        holds(repository.evidence(), "faster")
+def test_the_same_words_of_two_things(repository):
+    claims = f"a: {ONE} > 1\na | 2: {ONE} > 9"
+    html = repository.page(
+        f"So {{holds: a}}, {{holds: a | 2}}.\n\n```claims\n{claims}\n```"
+    )
+    assert re.findall("<span[^>]*>(.*?)</span>", html) == ["a", "a (false)"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fence", "reason"),
+    [
+        ("{holds: a}", f"b: {ONE} > 1", "no fence says what 'a' rests on"),
+        ("a", f"a: {ONE} > 1", "no {holds: a} is on the page"),
+        ("{holds: a}", f"a: {ONE} > 1\na: {ONE} > 2", "'a' stands twice"),
+        ("{holds: a}", f"   {ONE} > 1", "a line is written"),
+    ],
+)
+def test_words_and_fence_belong_together(repository, text, fence, reason):
+    with pytest.raises(PageError, match=re.escape(reason)):
+        repository.page(f"So {text}.\n\n```claims\n{fence}\n```")
 
 
 def test_what_is_stale_or_not_yet_measured(repository):

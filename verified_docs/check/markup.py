@@ -130,7 +130,7 @@ def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[F
     elif kind == "holds" and "(false)" in node.text():
         # On another GPU than the site's it need not hold, and is not published.
         weight = Weight.RECORD if node.css_first("small") else Weight.FAULT
-        yield page.fault(node.attrs.sget("title") or what, text, weight)
+        yield page.fault(node.attrs.sget("title") or what, f"holds: {text}", weight)
     elif kind in QUOTING and STALE.search(node.text()):
         yield page.fault(f"{what} is stale", text, Weight.RECORD)
     elif node.attrs.sget("data-record") == "interpreter":

@@ -60,7 +60,7 @@ MEASUREMENT = re.compile(
 # What may be a figure with what stands beside it.
 FIGURE = re.compile(rf"\s*{NUMBER}\s*(?:{TIMES}|%)?\s*|{MEASUREMENT.pattern}")
 DRAWN = ", ".join(f"div.scroll > svg {tag}" for tag in ("title", "desc", "text"))
-HOLDING = ("stated", "console")  # A source is named, or another rule looks.
+HOLDING = ("stated", "console", "claims")  # A source is named, or another rule looks.
 UNSEEN = "characters that nobody sees"
 
 
@@ -170,7 +170,8 @@ def words(site: Site, node: LexborNode, inner: list[LexborNode]) -> Iterator[str
         elif child.tag == "code" or site.stamp(child):
             kind, text = site.stamp(child) or ("code", child.text())
             shown = spoken(text.replace(r"\times", "\u00d7")) if kind == "tex" else text
-            yield shown if FIGURE.fullmatch(shown) else GAP
+            figure = kind != "holds" and FIGURE.fullmatch(shown)
+            yield shown if figure else GAP
         elif INLINE.fullmatch(str(child.tag)):
             yield from words(site, child, inner)
         elif child.tag not in ("script", "style"):

@@ -16,6 +16,7 @@ from verified_docs.evidence.status import Evidence, short
 from verified_docs.pages import (
     archive,
     badges,
+    claims,
     diagrams,
     figures,
     highlight,
@@ -238,6 +239,12 @@ def console(site: Site, body: str, options: Mapping[str, str]) -> str:
     )
 
 
+def rest_on(site: Site, body: str, options: Mapping[str, str]) -> str:
+    """What the page's words that compare rest on; they show it themselves."""
+    site.claims |= claims.read(body)
+    return "<div hidden></div>"
+
+
 Fence = Callable[[Site, str, Mapping[str, str]], str]
 
 
@@ -273,6 +280,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "heatmap": (recorded(plots.heatmap), ()),
     "timeline": (recorded(timeline.render), ()),
     "measurements": (recorded(plots.table), ()),
+    "claims": (rest_on, ()),
     # Every snippet, with what was and what was not tried on which GPU.
     "verification": (lambda s, *_: badges.table(s.statuses(), s.base, s.published), ()),
     "confirm": (confirm, ()),
@@ -283,7 +291,7 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
 }
 # Those that have a body; of the others it is computed.
 WRITTEN = {"python", "notebook", "svg", "replay", "console"}
-WRITTEN |= {"plot", "heatmap", "timeline", "measurements"}
+WRITTEN |= {"plot", "heatmap", "timeline", "measurements", "claims"}
 
 
 def render(site: Site, language: str, body: str, options: Mapping[str, str]) -> str:

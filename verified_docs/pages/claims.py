@@ -1,6 +1,13 @@
 """Comparisons in words, bound to the measurements that they rest on.
 
-    {holds: WORDS | RECORD KEY FILTER ... SIGN FACTOR FILTER ... | ...}
+    {holds: WORDS}
+
+A fence of the page, ```claims, says what they rest on. After a bar the words may have
+a number, where the same ones stand on the page twice:
+
+    WORDS: RECORD KEY FILTER ... SIGN FACTOR FILTER ...
+        RECORD KEY ...
+    WORDS | 2: RECORD KEY ...
 
 Left of the sign stands what is compared. Right of it stand a factor, 1 if there is
 none, and the filters that differ; without these, the factor is what to compare with.
@@ -23,7 +30,7 @@ from verified_docs.pages import figures
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.figures import Absent, significant
 
-WRITTEN = "{holds: words | record key filter=value ... > factor filter=value ...}"
+WRITTEN = "words: record key filter=value ... > factor filter=value ..."
 SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -35,18 +42,35 @@ FILTER = re.compile(r"(\w+)(>=|<=|=)(.+)")
 LISTED = re.compile(r",(?! )")  # In the name of a kernel, a space follows a comma.
 # What stands in a measurement behind its shape, in every record.
 RESULTS = {"flops", "bytes", "of", "version", "seconds"}
+Claims = dict[str, list[str]]
 Filter = tuple[str, str, str]
 Measurement = dict[str, Any]
 Find = Callable[[list[Filter]], Iterator[Measurement]]
 
 
-def holds(evidence: Evidence, text: str) -> str:
+def read(body: str) -> Claims:
+    """The comparisons of a fence, by the words that rest on them. Raises PageError."""
+    claims: Claims = {}
+    queries: list[str] | None = None
+    for line in filter(None, map(str.rstrip, body.split("\n"))):
+        if not line.startswith(" "):
+            words, _, line = line.partition(": ")
+            if words in claims:
+                raise PageError(f"{words!r} stands twice; number them: {words} | 2")
+            queries = claims[words] = []
+        if queries is None:
+            raise PageError(f"a line is written {WRITTEN}")
+        queries.append(line.strip())
+    return claims
+
+
+def holds(evidence: Evidence, claims: Claims, text: str) -> str:
     """The HTML of {holds: text}. Raises PageError and RecordError."""
-    words, *queries = (part.strip() for part in text.split("|"))
-    if not words or not queries:
-        raise PageError(f"it is written {WRITTEN}")
+    if text not in claims:
+        raise PageError(f"no fence says what {text!r} rests on: ```claims, {WRITTEN}")
+    words = text.partition("|")[0].strip()
     try:
-        judged = [judge(evidence, query) for query in queries]
+        judged = [judge(evidence, query) for query in claims[text]]
     except figures.NotYet:
         return f'<span class="holds">{escape(words)} ({figures.unmeasured()})</span>'
     marks = "".join(dict.fromkeys(mark for _, mark in judged))
@@ -60,7 +84,7 @@ def judge(evidence: Evidence, query: str) -> tuple[str, str]:
     words = shlex.split(query)
     at = next((i for i, word in enumerate(words) if word in SIGNS), 0)
     if at < 2 or at + 1 == len(words):
-        raise PageError(f"nothing is compared; it is written {WRITTEN}")
+        raise PageError(f"nothing is compared in {query!r}; it is written {WRITTEN}")
     (name, key, *left), sign, right = words[:at], words[at], words[at + 1 :]
     factor = 1.0 if "=" in right[0] else float(Fraction(right.pop(0)))
     ours, other = parsed(left), parsed(right)

@@ -100,6 +100,7 @@ class VerifiedDocs(Extension):
     def reset(self) -> None:
         """Start a new page."""
         self.site.badged.clear()
+        self.site.claims.clear()
 
 
 def tensors(table: dict[str, Any]) -> tuple[dict[str, str], dict[str, str]]:
@@ -146,7 +147,11 @@ class Directives(OfSite, Preprocessor):
         """The lines with what a postprocessor replaces. Raises PageError."""
         self.site.base = base(self.md)
         ended = STEP.sub(r"\1\2\n\1\3", "\n".join(lines))
-        return DIRECTIVE.sub(self.replaced, ended).split("\n")
+        text = DIRECTIVE.sub(self.replaced, ended)
+        said = {m[3].strip() for m in DIRECTIVE.finditer(ended) if m[2] == "holds"}
+        if spare := self.site.claims.keys() - said:
+            raise PageError(f"```claims: no {{holds: {min(spare)}}} is on the page")
+        return text.split("\n")
 
     def replaced(self, match: re.Match[str]) -> str:
         """What stands for a directive; a code span stays as it is."""
@@ -158,7 +163,7 @@ class Directives(OfSite, Preprocessor):
             if kind == "measured":
                 html = figures.measured(self.site.evidence, text)
             elif kind == "holds":
-                html = claims.holds(self.site.evidence, text)
+                html = claims.holds(self.site.evidence, self.site.claims, text)
             elif kind == "file":
                 html = blocks.taken(self.site, text)
             else:

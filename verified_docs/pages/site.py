@@ -11,6 +11,7 @@ from markdown.util import Processor
 from verified_docs import layout
 from verified_docs.evidence.status import Evidence, Status
 from verified_docs.pages import figures
+from verified_docs.pages.claims import Claims
 from verified_docs.pages.highlight import Identifiers
 from verified_docs.pages.ladder import Navigation
 from verified_docs.pages.plots import Style
@@ -31,6 +32,7 @@ class Site:
     everyday: Collection[str] = ()  # words of the glossary that only authors link
     base: str = "/"  # the way from the page at hand to the root of the site
     badged: set[str] = field(default_factory=set)  # snippets whose badge the page has
+    claims: Claims = field(default_factory=dict)  # those of the page
 
     @functools.cached_property
     def works(self) -> Mapping[str, str]:
