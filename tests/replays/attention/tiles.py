@@ -47,10 +47,12 @@ def of_keys(at: Moment, first: str, end: str) -> str:
     return f"the {many} of {span('key', begin, stop - 1)}"
 
 
-def visited(seq_q: int, seq_k: int, window: int | None = None) -> int:
+def visited(
+    seq_q: int, seq_k: int, window: int | None = None, block: int = BLOCK
+) -> int:
     """The tiles of which some query sees some key, counted one by one."""
     seen = visible(seq_q, seq_k, "cpu", causal=True, window=window)
-    strips = (strip for row in seen.split(BLOCK) for strip in row.split(BLOCK, dim=1))
+    strips = (strip for row in seen.split(block) for strip in row.split(block, dim=1))
     return sum(bool(tile.any()) for tile in strips)
 
 

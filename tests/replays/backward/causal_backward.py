@@ -1,5 +1,7 @@
 """The causal backward pass: dQ's walk ends early, that of dK and dV begins late."""
 
+from typing import Any
+
 import torch
 import triton
 import triton.language as tl
@@ -17,14 +19,19 @@ from tests.snippets.backward.reference import attention, gradients
 HEAD_DIM = 2
 
 
-def inputs(heads: int, seq_q: int, seq_k: int, seed: int) -> dict[str, torch.Tensor]:
-    """Query heads, one after the other in the rows, that share one head of keys."""
+def inputs(
+    heads: int, seq_q: int, seq_k: int, seed: int, window: int | None = None
+) -> dict[str, torch.Tensor]:
+    """Query heads, one after the other in the rows, that share one head of keys.
+
+    And what the forward pass made of them.
+    """
     found = tiles.heads(heads * seq_q, seq_k, HEAD_DIM, seed)
-    o, lse = reference(*batch(heads, **found), causal=True)
+    o, lse = reference(*batch(heads, **found), causal=True, window=window)
     generator = torch.Generator().manual_seed(seed + 1)
     do = torch.randn(heads * seq_q, HEAD_DIM, generator=generator).round(decimals=1)
     o, lse = o.float().reshape(do.shape), lse.float().flatten()
-    return found | {"o": o, "lse": lse, "do": do, "heads": torch.tensor(heads)}
+    return found | {"o": o, "lse": lse, "do": do}
 
 
 def batch(
@@ -34,52 +41,51 @@ def batch(
     return [x.view(1, n, -1, x.shape[1]) for x, n in ((q, int(heads)), (k, 1), (v, 1))]
 
 
-def call(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    o: torch.Tensor,
-    lse: torch.Tensor,
-    do: torch.Tensor,
-    heads: torch.Tensor,
+def launch(
+    kernels: tuple[Any, Any], block: int, heads: int, tensors: Tensors, **options: int
 ) -> Tensors:
-    """Both launches, causal, with tiles of 4 x 4."""
-    group, (seq_k, head_dim) = int(heads), k.shape
-    seq_q = len(q) // group
+    """Both launches, with square tiles."""
+    q, k, v, o, lse, do = (tensors[name] for name in ("q", "k", "v", "o", "lse", "do"))
+    seq_q, (seq_k, head_dim) = len(q) // heads, k.shape
     dq, dk, dv, delta = (torch.empty_like(x) for x in (q, k, v, lse))
-    options = {
-        "scale": head_dim**-0.5, "heads": group, "group": group, "seq_q": seq_q,
-        "seq_k": seq_k, "diagonal": seq_k - seq_q, "HEAD_DIM": head_dim,
-        "BLOCK_M": BLOCK, "BLOCK_N": BLOCK, "BLOCK_D": head_dim,
-        "INPUT_PRECISION": "ieee", "INDEX": tl.int32,
+    options |= {
+        "heads": heads, "group": heads, "seq_q": seq_q, "seq_k": seq_k,
+        "diagonal": seq_k - seq_q, "HEAD_DIM": head_dim, "BLOCK_M": block,
+        "BLOCK_N": block, "BLOCK_D": head_dim,
     }  # fmt: skip
+    how = {"scale": head_dim**-0.5, "INPUT_PRECISION": "ieee", "INDEX": tl.int32}
     of_q, of_k = ((0, n * head_dim, head_dim, 1) for n in (seq_q, seq_k))
-    dq_kernel[(triton.cdiv(seq_q, BLOCK), group)](
+    for_dq, for_dkdv = kernels
+    for_dq[(triton.cdiv(seq_q, block), heads)](
         q, k, v, o, do, lse, None, delta, dq, of_q, of_k, of_k, of_q, of_q, of_q,
-        **options,
+        **options, **how,
     )  # fmt: skip
-    dkdv_kernel[(triton.cdiv(seq_k, BLOCK), 1)](
-        q, k, v, do, lse, delta, dk, dv, of_q, of_k, of_k, of_q, of_k, of_k, **options
-    )
+    for_dkdv[(triton.cdiv(seq_k, block), 1)](
+        q, k, v, do, lse, delta, dk, dv, of_q, of_k, of_k, of_q, of_k, of_k,
+        **options, **how,
+    )  # fmt: skip
     return {"dq": dq, "dk": dk, "dv": dv}
 
 
-def expected(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    do: torch.Tensor,
-    heads: torch.Tensor,
-    **_: torch.Tensor,
-) -> Tensors:
+def expected(heads: int, tensors: Tensors, window: int | None = None) -> Tensors:
     """The gradients by PyTorch."""
-    do = do.view(1, int(heads), -1, HEAD_DIM)
     found = gradients(
-        lambda *x: attention(*x, causal=True), *batch(heads, q, k, v), do, None
+        lambda *x: attention(*x, causal=True, window=window),
+        *batch(heads, *(tensors[name] for name in "qkv")),
+        tensors["do"].view(1, heads, -1, HEAD_DIM),
+        None,
     )
     return {
         name: x.reshape(-1, HEAD_DIM)
         for name, x in zip(("dq", "dk", "dv"), found, strict=True)
+    }
+
+
+def runs(**found: tuple[str, int, int, int, int]) -> dict[str, Run]:
+    """What they are called, heads, queries and keys, and the seed."""
+    return {
+        key: Run(title, inputs(heads, *sizes) | {"heads": torch.tensor(heads)})
+        for key, (title, heads, *sizes) in found.items()
     }
 
 
@@ -249,13 +255,13 @@ def queries(at: Moment) -> str:
 
 
 REPLAY = Replay(
-    call=call,
-    expected=expected,
-    runs={
-        "square": Run("8 queries, 8 keys", inputs(1, 8, 8, seed=3)),
-        "fewer": Run("8 queries, 4 keys", inputs(1, 8, 4, seed=5)),
-        "grouped": Run("2 heads", inputs(2, 4, 8, seed=7)),
-    },
+    call=lambda heads, **x: launch((dq_kernel, dkdv_kernel), BLOCK, int(heads), x),
+    expected=lambda heads, **x: expected(int(heads), x),
+    runs=runs(
+        square=("8 queries, 8 keys", 1, 8, 8, 3),
+        fewer=("8 queries, 4 keys", 1, 8, 4, 5),
+        grouped=("2 heads", 2, 4, 8, 7),
+    ),
     memory=two_kernels.REPLAY.memory,
     maps=[
         scores("s", "S", "never stored", "rows", "offs_n"),

@@ -2,82 +2,22 @@
 
 import numpy as np
 import torch
-import triton
-import triton.language as tl
 
 from snippets.backward.window_backward import dkdv_kernel, dq_kernel
-from tests.replays import Replay, Run, Tensors
+from tests.replays import Replay, Run
 from tests.replays.attention import tiles
 from tests.replays.backward import causal_backward
-from tests.replays.backward.causal_backward import HEAD_DIM, batch, number
+from tests.replays.backward.causal_backward import number
 from tests.replays.sentences import Moment, span
-from tests.snippets.attention.reference import reference, visible
-from tests.snippets.backward.reference import attention, gradients
 
+KERNELS = dq_kernel, dkdv_kernel
 BLOCK = 2
 
 
-def inputs(seq_q: int, seq_k: int, window: int, seed: int) -> dict[str, torch.Tensor]:
-    """One head, and what the forward pass in the same window made of it."""
-    found = tiles.heads(seq_q, seq_k, HEAD_DIM, seed)
-    o, lse = reference(*batch(1, **found), causal=True, window=window)
-    generator = torch.Generator().manual_seed(seed + 1)
-    do = torch.randn(seq_q, HEAD_DIM, generator=generator).round(decimals=1)
-    o, lse = o.float().reshape(do.shape), lse.float().flatten()
-    return found | {"o": o, "lse": lse, "do": do, "window": torch.tensor(window)}
-
-
-def call(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    o: torch.Tensor,
-    lse: torch.Tensor,
-    do: torch.Tensor,
-    window: torch.Tensor,
-) -> Tensors:
-    """Both launches, with tiles of 2 x 2."""
-    (seq_q, head_dim), seq_k = q.shape, len(k)
-    dq, dk, dv, delta = (torch.empty_like(x) for x in (q, k, v, lse))
-    options = {
-        "scale": head_dim**-0.5, "heads": 1, "group": 1, "seq_q": seq_q,
-        "seq_k": seq_k, "diagonal": seq_k - seq_q, "window": int(window),
-        "HEAD_DIM": head_dim, "BLOCK_M": BLOCK, "BLOCK_N": BLOCK, "BLOCK_D": head_dim,
-        "INPUT_PRECISION": "ieee", "INDEX": tl.int32,
-    }  # fmt: skip
-    strides = (0, 0, head_dim, 1)
-    dq_kernel[(triton.cdiv(seq_q, BLOCK), 1)](
-        q, k, v, o, do, lse, None, delta, dq, *6 * (strides,), **options
-    )
-    dkdv_kernel[(triton.cdiv(seq_k, BLOCK), 1)](
-        q, k, v, do, lse, delta, dk, dv, *6 * (strides,), **options
-    )
-    return {"dq": dq, "dk": dk, "dv": dv}
-
-
-def expected(
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    do: torch.Tensor,
-    window: torch.Tensor,
-    **_: torch.Tensor,
-) -> Tensors:
-    """The gradients by PyTorch."""
-    found = gradients(
-        lambda *x: attention(*x, causal=True, window=int(window)),
-        *batch(1, q, k, v),
-        do[None, None],
-        None,
-    )
-    return {name: x[0, 0] for name, x in zip(("dq", "dk", "dv"), found, strict=True)}
-
-
-def visited(seq_q: int, seq_k: int, window: int) -> int:
-    """The tiles of which some query sees some key, counted one by one."""
-    seen = visible(seq_q, seq_k, "cpu", causal=True, window=window)
-    strips = (strip for row in seen.split(BLOCK) for strip in row.split(BLOCK, dim=1))
-    return sum(bool(tile.any()) for tile in strips)
+def run(title: str, seq_q: int, window: int, seed: int) -> Run:
+    """Some queries and 6 keys of one head."""
+    found = causal_backward.inputs(1, seq_q, 6, seed, window)
+    return Run(title, found | {"window": torch.tensor(window)})
 
 
 def many(what: str, first: int, last: int) -> str:
@@ -245,12 +185,14 @@ def stored(at: Moment) -> str:
 CAUSAL = causal_backward.REPLAY
 BOUNDS = ("full", "last", "first", "whole")
 REPLAY = Replay(
-    call=call,
-    expected=expected,
+    call=lambda window, **x: causal_backward.launch(
+        KERNELS, BLOCK, 1, x, window=int(window)
+    ),
+    expected=lambda window, **x: causal_backward.expected(1, x, int(window)),
     runs={
-        "narrow": Run("Window of 2", inputs(6, 6, 2, seed=11)),
-        "wide": Run("Window of 4", inputs(6, 6, 4, seed=11)),
-        "chunk": Run("The last 2 queries", inputs(2, 6, 2, seed=13)),
+        "narrow": run("Window of 2", 6, window=2, seed=11),
+        "wide": run("Window of 4", 6, window=4, seed=11),
+        "chunk": run("The last 2 queries", 2, window=2, seed=13),
     },
     memory=CAUSAL.memory,
     maps=CAUSAL.maps,
@@ -284,7 +226,7 @@ REPLAY = Replay(
     symbols=lambda q, k, window, **_: {
         **tiles.symbols(q, k),
         "B": BLOCK,
-        "t": visited(len(q), len(k), int(window)),
+        "t": tiles.visited(len(q), len(k), int(window), BLOCK),
     },
     gain="Neither kernel visited a tile outside the band.",
     names=CAUSAL.names,

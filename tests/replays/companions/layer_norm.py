@@ -1,5 +1,7 @@
 """Layer norm of whole rows: what becomes of the lane past the end."""
 
+from typing import Any
+
 import torch
 import triton.language as tl
 
@@ -7,6 +9,7 @@ from snippets.companions.layer_norm import layer_norm_kernel
 from tests.replays import Replay, Run, Show, Tensors
 
 EPS = 1e-5
+LANES = 4
 ROWS = [[0.4, 1.9, -0.7], [1.5, -1.2, 0.3], [2.0, 2.2, 1.8], [0.0, 0.0, 3.0]]
 VECTORS = {
     "weight": torch.tensor([1.0, 0.5, 2.0]),
@@ -14,17 +17,19 @@ VECTORS = {
 }
 
 
-def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Tensors:
-    """Two rows to a program, in tiles small enough to be seen."""
+def launch(
+    kernel: Any, each: int, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
+) -> Tensors:
+    """Some rows to each program, in tiles small enough to be seen."""
     rows, cols = x.shape
     y, (mean, rstd) = torch.empty_like(x), torch.empty(2, rows)
-    layer_norm_kernel[(rows // 2,)](
+    kernel[(rows // each,)](
         *(x, weight, bias, y, mean, rstd, *x.stride(), 1, 1, rows, cols),
         EPS=EPS,
         COMPUTE=tl.float32,
-        BLOCK_ROWS=2,
-        BLOCK_COLS=4,
-        FULL=cols == 4,
+        BLOCK_ROWS=each,
+        BLOCK_COLS=LANES,
+        FULL=cols % LANES == 0,
     )
     return {"y": y, "mean": mean, "rstd": rstd}
 
@@ -37,7 +42,7 @@ def expected(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Tenso
 
 
 REPLAY = Replay(
-    call=call,
+    call=lambda x, weight, bias: launch(layer_norm_kernel, 2, x, weight, bias),
     expected=expected,
     runs={
         "small": Run("Means near 1", {"x": torch.tensor(ROWS), **VECTORS}),

@@ -1,14 +1,13 @@
 """Layer norm in tiles: what each lane keeps of its columns, and how they merge."""
 
 import torch
-import triton.language as tl
 
 from snippets.companions.layer_norm_loop import layer_norm_kernel
-from tests.replays import Replay, Run, Show, Tensors
+from tests.replays import Replay, Run, Show
 from tests.replays.companions import layer_norm
+from tests.replays.companions.layer_norm import LANES
 from tests.replays.sentences import Moment, listed, spoken
 
-LANES = 4
 # Lanes with whole means, and rows with a variance of 4 and of 100.
 NEAR = torch.tensor([[2.0, 4, 7, 5, 4, 2, 5, 5, 0, 6]])
 APART = torch.tensor([[2.0, 34, 31, 38, 34, 32, 35, 38, 36, 30]])
@@ -17,21 +16,6 @@ VECTORS = {
     "weight": torch.tensor([1.0, 2, 1, 2, 1, 2, 1, 2, 1, 2]),
     "bias": torch.tensor([0.0, 0, 1, 1, 0, 0, 1, 1, 0, 0]),
 }
-
-
-def call(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Tensors:
-    """A program for a row, in tiles of four lanes."""
-    rows, cols = x.shape
-    y, (mean, rstd) = torch.empty_like(x), torch.empty(2, rows)
-    layer_norm_kernel[(rows,)](
-        *(x, weight, bias, y, mean, rstd, *x.stride(), 1, 1, rows, cols),
-        EPS=layer_norm.EPS,
-        COMPUTE=tl.float32,
-        BLOCK_ROWS=1,
-        BLOCK_COLS=LANES,
-        FULL=cols % LANES == 0,
-    )
-    return {"y": y, "mean": mean, "rstd": rstd}
 
 
 def factor(value: float) -> str:
@@ -196,20 +180,15 @@ def stored(at: Moment) -> str:
 
 
 REPLAY = Replay(
-    call=call,
+    call=lambda x, weight, bias: layer_norm.launch(
+        layer_norm_kernel, 1, x, weight, bias
+    ),
     expected=layer_norm.expected,
     runs={
         "near": Run("Numbers from 0 to 7", {"x": NEAR, **VECTORS}),
         "apart": Run("The first far from the others", {"x": APART, **VECTORS}),
     },
-    memory=[
-        Show("x", "x", "the input"),
-        Show("weight", "", "a factor for each column", "weight"),
-        Show("bias", "", "a summand for each column", "bias"),
-        Show("y", "y", "the output"),
-        Show("mean", "", "kept for the backward pass", "mean"),
-        Show("rstd", "", "kept for the backward pass", "rstd"),
-    ],
+    memory=layer_norm.REPLAY.memory,
     state=[
         Show("first", "x", "the first element of the row", "first"),
         Show("x", "x", "a tile of the row"),
@@ -266,10 +245,6 @@ REPLAY = Replay(
         "read": "2 · R · C · b + R · b + 2 · R · C · b",
         "written": "R · C · b + 8 · R",
     },
-    symbols=lambda x, weight, bias: {
-        "R": x.shape[0],
-        "C": x.shape[1],
-        "b": x.element_size(),
-    },
+    symbols=layer_norm.REPLAY.symbols,
     gain="One pass found mean and variance, and the second wrote.",
 )
