@@ -129,7 +129,7 @@ def softmax(x: torch.Tensor, *, programs: int | None = None) -> torch.Tensor:
     with torch.cuda.device_of(x):
         if programs is None:
             compiled = softmax_kernel.warmup(*arguments, grid=(1,), **constants)
-            compiled._init_handles()
+            _ = compiled.run  # Loads the kernel: now its registers are known.
             programs = resident_programs(compiled, x.device)
         grid = (min(programs, triton.cdiv(rows, block_rows)),)
         softmax_kernel[grid](*arguments, **constants)
