@@ -1,5 +1,6 @@
 """Replays: how a run is watched and told, their element on a page, and their check."""
 
+import ast
 import json
 import re
 from pathlib import Path
@@ -18,10 +19,11 @@ from verified_docs.pages import replays, stills
 if not triton.knobs.runtime.interpret:
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)
 
+from snippets.backward.autograd import attention
 from snippets.softmax.wrong_blocks import softmax
 from tests.replays import Replay, Run, Show
 from tests.replays.sentences import StoryError
-from tests.replays.story import Story
+from tests.replays.story import Story, setters
 from tests.replays.watch import Watch
 
 ROOT = Path(__file__).parents[2]
@@ -104,6 +106,24 @@ def test_steps_and_state_are_what_a_line_does_and_changes(watch: Watch) -> None:
     # What a silent line changes is shown with the next.
     steps = told(watch, lines={**LINES, "m_i = tl.max": ""})["steps"]
     assert set(steps[1]["state"]) == {"m_i", "l_i"}
+
+
+def test_a_line_sets_what_it_loads_and_a_call_sets_what_it_returns():
+    autograd = snippets.load(ROOT, "backward/autograd.py")
+    watch = Watch(autograd.path, {"forward_kernel", "tile", "scores"}, {}, {})
+    with watch.watching():
+        attention(*torch.ones(3, 1, 1, 1, 1))
+
+    source = {id(line): ast.unparse(line.node) for line in watch.lines}
+    at = {
+        source[id(each)]: source[id(line)]
+        for line in watch.lines
+        for each in setters(line)
+    }
+    (load,) = (text for text in at if text.startswith("k = tl.load(*tile("))
+    (call,) = (text for text in at if text.startswith("s = scores("))
+    assert at[load] == load
+    assert at[call].startswith("return tl.where(seen")
 
 
 @pytest.mark.parametrize(
