@@ -12,12 +12,14 @@ from tests.machinery.small_site import PAGE, SmallSite
 from verified_docs import layout
 from verified_docs.__main__ import main
 from verified_docs.code import snippets
+from verified_docs.code.snippets import Snippet
 from verified_docs.evidence import records
 from verified_docs.pages import replays, stills
 
 if not triton.knobs.runtime.interpret:
     pytest.skip("needs TRITON_INTERPRET=1", allow_module_level=True)
 
+from snippets.backward.autograd import attention
 from snippets.softmax.wrong_blocks import softmax
 from tests.replays import Replay, Run, Show
 from tests.replays.sentences import StoryError
@@ -63,7 +65,7 @@ def watch() -> Watch:
     return watch
 
 
-def told(watch: Watch, **changes: object) -> dict:
+def told(watch: Watch, snippet: Snippet = KERNEL, **changes: object) -> dict:
     """The story of a description of the kernel's replay, as a record has it."""
     options: dict = {
         "call": softmax,
@@ -79,7 +81,7 @@ def told(watch: Watch, **changes: object) -> dict:
         "symbols": lambda x: {},
         "gain": "Once each.",
     } | changes  # fmt: skip
-    return Story(Replay(**options), KERNEL, watch, {}).record("One", "one")
+    return Story(Replay(**options), snippet, watch, {}).record("One", "one")
 
 
 def test_steps_and_state_are_what_a_line_does_and_changes(watch: Watch) -> None:
@@ -104,6 +106,34 @@ def test_steps_and_state_are_what_a_line_does_and_changes(watch: Watch) -> None:
     # What a silent line changes is shown with the next.
     steps = told(watch, lines={**LINES, "m_i = tl.max": ""})["steps"]
     assert set(steps[1]["state"]) == {"m_i", "l_i"}
+
+
+def test_a_line_sets_what_it_loads_and_a_call_sets_what_it_returns():
+    autograd = snippets.load(ROOT, "backward/autograd.py")
+    watch = Watch(autograd.path, {"forward_kernel", "tile", "scores"}, {}, {})
+    with watch.watching():
+        attention(*torch.ones(3, 1, 1, 1, 1))
+    steps = told(
+        watch,
+        autograd,
+        memory=[],
+        state=[Show(name, name, name) for name in "qkvsp"],
+        lines={
+            **{f"each tl.{verb}(": verb for verb in ("load", "dot", "store")},
+            "p, alpha": "weigh",
+        },
+        frames="p, alpha",
+        names={
+            "forward_kernel.a": "q",
+            "forward_kernel.b": "k",
+            "forward_kernel.return": "s",
+        },
+    )["steps"]
+    states = [[*step.get("state", ())] for step in steps]
+    assert states == [["q"], ["k"], ["v"], ["s"], ["p"], [], [], []]
+    # A function that returns no number, but pointers, does not keep the scores.
+    dropped = [set(step.get("drop", ())) for step in steps]
+    assert dropped == [*4 * [set()], {"q", "k"}, {"s"}, {"v", "p"}, set()]
 
 
 @pytest.mark.parametrize(

@@ -276,7 +276,7 @@ class Story:
             read = names(line.node, ast.Load)
             events += ((n, "read", self.known(line, name)) for name in read)
             for each in setters(line):
-                own = names(each.node, ast.Store)
+                own = each.after.keys() & names(each.node, ast.Store)
                 events += ((n, "write", self.known(each, name)) for name in own)
         found: list[list[str]] = [[] for _ in lines]
         for name in (show.name for show in self.replay.state if not show.kept):

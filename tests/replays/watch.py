@@ -46,7 +46,8 @@ class Line:
         launch: how many launches there were before.
         before, after: the local variables around it.
         caller: the line that called the function, if one in the same file did.
-        last: the last line of the functions that it called, in the same file.
+        last: the last line of the functions that it called, in the same file, if what
+            the line sets comes from them and not from memory.
         enters: whether the head of a loop is followed by its body.
     """
 
@@ -150,7 +151,7 @@ class Watch(Traffic):
 
     def _close(self, line: Line, now: Locals, then: ast.stmt | None) -> None:
         line.after = now
-        if self.lines[-1] is not line:
+        if self.lines[-1] is not line and not line.reads:
             line.last = self.lines[-1]
         line.enters = isinstance(line.node, ast.For | ast.While) and any(
             then is each for each in line.node.body
