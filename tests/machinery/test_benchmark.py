@@ -349,7 +349,7 @@ def test_the_launches_of_a_call_are_counted_together() -> None:
     assert second.keys() == profile.COUNTED.keys()
 
 
-ABROAD = {"fa3-fwd", "flash-attn-4", "liger"}  # peers that only a GPU has
+ABROAD = {"fa3-fwd", "flash-attn-4", "flashinfer", "liger"}  # only a GPU has them
 
 
 @pytest.mark.usefixtures("small")

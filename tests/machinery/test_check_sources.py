@@ -27,7 +27,7 @@ SAID = {
         "is not yet measured [RECORD]",
     ],
     (PAGE, "< 2e-6", "< 1e-6"): [
-        f"{PAGE}:58: part seconds kernel=part/two.py n=4 < 1e-6 is false in records/",
+        f"{PAGE}:58: part seconds kernel=part/two.py n=4 < 1e-6 is false: 1.5e-06 (",
     ],
     ("docs/assets/dot.svg", "</svg>", DRAWN): [
         f"{PAGE}:1: typed-in measurement '3 ms'",

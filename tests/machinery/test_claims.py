@@ -28,7 +28,8 @@ TWO = "softmax seconds cols<=2048 kernel=softmax/online.py"
 
 def claim(repository: Repository, query: str) -> str:
     lines = query.replace(" | ", "\n    ")
-    return holds(repository.evidence("nvidia-h200"), read(f"a < b: {lines}"), "a < b")
+    claims = read(repository.evidence("nvidia-h200"), f"a < b: {lines}")
+    return holds(claims, "a < b")
 
 
 @pytest.fixture(autouse=True)
@@ -51,8 +52,8 @@ def recorded(repository: Repository) -> None:
 def test_what_holds(repository, query, extent):
     shown = claim(repository, query)
     assert shown.startswith('<span class="holds" title="softmax seconds')
-    record = "records/nvidia-h200/softmax.json"
-    assert f"holds in {record}: {extent}" in shown.replace('">', " ")
+    assert f"holds: {extent}" in shown
+    assert "(records/nvidia-h200/softmax.json)" in shown
     assert shown.endswith('">a &lt; b</span>')
 
 
@@ -71,7 +72,7 @@ def test_what_holds(repository, query, extent):
 )
 def test_what_is_false(repository, query, reason):
     shown = html.unescape(claim(repository, query))
-    assert "is false in records/nvidia-h200/softmax.json: " in shown
+    assert "is false: " in shown
     assert reason in shown
     assert shown.endswith("a < b (false)</span>")
 
@@ -103,12 +104,17 @@ def test_what_is_refused(repository, query, reason):
         claim(repository, query)
 
 
-def test_the_same_words_of_two_things(repository):
+def test_the_same_words_of_two_things_and_a_list_of_what_they_rest_on(repository):
     claims = f"a: {ONE} > 1\na | 2: {ONE} > 9"
-    html = repository.page(
+    shown = repository.page(
         f"So {{holds: a}}, {{holds: a | 2}}.\n\n```claims\n{claims}\n```"
     )
-    assert re.findall("<span[^>]*>(.*?)</span>", html) == ["a", "a (false)"]
+    assert re.findall("<span[^>]*>(.*?)</span>", shown) == ["a", "a (false)"]
+    link = '<a href="/records/nvidia-h200/softmax.json">'
+    true, false = re.findall("<li>(.*)</li>", shown.replace("</li>", "</li>\n"))
+    assert true == f"a: <code>{html.escape(f'{ONE} > 1')}</code>, {link}holds: 5.00</a>"
+    assert f"9</code>, {link}is false: 5 (" in false
+    assert false.endswith("</a> (false)")
 
 
 @pytest.mark.parametrize(

@@ -240,9 +240,9 @@ def console(site: Site, body: str, options: Mapping[str, str]) -> str:
 
 
 def rest_on(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """What the page's words that compare rest on; they show it themselves."""
-    site.claims |= claims.read(body)
-    return "<div hidden></div>"
+    """What the page's words that compare rest on, in a fold."""
+    site.claims |= claims.read(site.evidence, body)
+    return claims.listed(site.claims, site.base)
 
 
 Fence = Callable[[Site, str, Mapping[str, str]], str]

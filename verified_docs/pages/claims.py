@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import partial
 from html import escape
 from itertools import product, takewhile
-from typing import Any
+from typing import Any, NamedTuple
 
 from verified_docs.evidence.records import Benchmark
 from verified_docs.evidence.status import Evidence
@@ -42,79 +42,147 @@ FILTER = re.compile(r"(\w+)(>=|<=|=)(.+)")
 LISTED = re.compile(r",(?! )")  # In the name of a kernel, a space follows a comma.
 # What stands in a measurement behind its shape, in every record.
 RESULTS = {"flops", "bytes", "of", "version", "seconds"}
-Claims = dict[str, list[str]]
 Filter = tuple[str, str, str]
 Measurement = dict[str, Any]
+Pair = tuple[Measurement, Measurement]
 Find = Callable[[list[Filter]], Iterator[Measurement]]
 
 
-def read(body: str) -> Claims:
-    """The comparisons of a fence, by the words that rest on them. Raises PageError."""
-    claims: Claims = {}
-    queries: list[str] | None = None
+class Query(NamedTuple):
+    """A comparison as it is written."""
+
+    record: str
+    key: str
+    ours: list[Filter]
+    sign: str
+    factor: float
+    other: list[Filter]
+
+
+class Judged(NamedTuple):
+    """A comparison, and what a record says of it: the extent, or where it is false."""
+
+    query: str
+    told: str
+    record: str
+    mark: str
+
+    def __str__(self) -> str:
+        return f"{self.query} {self.told} ({self.record})"
+
+
+Claims = dict[str, list[Judged]]
+
+
+def read(evidence: Evidence, body: str) -> Claims:
+    """The comparisons of a fence, by the words that rest on them.
+
+    There are none for words of which a figure is still to be measured. Raises PageError
+    and RecordError.
+    """
+    queries: dict[str, list[str]] = {}
+    words = ""
     for line in filter(None, map(str.rstrip, body.split("\n"))):
         if not line.startswith(" "):
             words, _, line = line.partition(": ")
-            if words in claims:
+            if words in queries:
                 raise PageError(f"{words!r} stands twice; number them: {words} | 2")
-            queries = claims[words] = []
-        if queries is None:
+            queries[words] = []
+        if not words:
             raise PageError(f"a line is written {WRITTEN}")
-        queries.append(line.strip())
+        queries[words].append(line.strip())
+    claims: Claims = {}
+    for words, each in queries.items():
+        try:
+            claims[words] = [judge(evidence, query) for query in each]
+        except figures.NotYet:
+            claims[words] = []
+        except PageError as error:
+            raise PageError(f"{words}: {error}") from error
     return claims
 
 
-def holds(evidence: Evidence, claims: Claims, text: str) -> str:
-    """The HTML of {holds: text}. Raises PageError and RecordError."""
+def holds(claims: Claims, text: str) -> str:
+    """The HTML of {holds: text}. Raises PageError."""
     if text not in claims:
         raise PageError(f"no fence says what {text!r} rests on: ```claims, {WRITTEN}")
-    words = text.partition("|")[0].strip()
-    try:
-        judged = [judge(evidence, query) for query in claims[text]]
-    except figures.NotYet:
-        return f'<span class="holds">{escape(words)} ({figures.unmeasured()})</span>'
-    marks = "".join(dict.fromkeys(mark for _, mark in judged))
-    told = escape("; ".join(told for told, _ in judged))
+    words = escape(plain(text))
+    if not (judged := claims[text]):
+        return f'<span class="holds">{words} ({figures.unmeasured()})</span>'
+    marks = "".join(dict.fromkeys(each.mark for each in judged))
+    told = escape("; ".join(map(str, judged)))
     kind = "holds stale" if re.search(r"\((stale|false)\)", marks) else "holds"
-    return f'<span class="{kind}" title="{told}">{escape(words)}{marks}</span>'
+    return f'<span class="{kind}" title="{told}">{words}{marks}</span>'
 
 
-def judge(evidence: Evidence, query: str) -> tuple[str, str]:
-    """What a comparison rests on, or why it is false; its mark. Raises PageError."""
-    words = shlex.split(query)
-    at = next((i for i, word in enumerate(words) if word in SIGNS), 0)
-    if at < 2 or at + 1 == len(words):
-        raise PageError(f"nothing is compared in {query!r}; it is written {WRITTEN}")
-    (name, key, *left), sign, right = words[:at], words[at], words[at + 1 :]
-    factor = 1.0 if "=" in right[0] else float(Fraction(right.pop(0)))
-    ours, other = parsed(left), parsed(right)
-    named = ",".join(v for k, _, v in ours + other if k == "part")
+def listed(claims: Claims, base: str) -> str:
+    """All comparisons of a page, for a reader who doubts them or cannot point."""
+    items = (
+        f"<li>{escape(plain(words))}: <code>{escape(each.query)}</code>, "
+        f'<a href="{base}{each.record}">{escape(each.told)}</a>{each.mark}</li>'
+        for words, judged in claims.items()
+        for each in judged
+    )
+    return (
+        '<details class="note" data-search-exclude>'
+        "<summary>What the comparisons on this page rest on</summary>"
+        f"<ul>{''.join(items)}</ul></details>"
+    )
+
+
+def plain(text: str) -> str:
+    """The words, without their number."""
+    return text.partition("|")[0].strip()
+
+
+def judge(evidence: Evidence, text: str) -> Judged:
+    """What a record says of a comparison. Raises PageError, RecordError and NotYet."""
+    query = parse(text)
+    named = ",".join(v for k, _, v in query.ours + query.other if k == "part")
     lists = LISTED.split(named or figures.LIST)
-    ratios, wrong = [], ""
-    with figures.record(evidence, name, lists[0]) as benchmark:
+    with figures.record(evidence, query.record, lists[0]) as benchmark:
         find = partial(found, evidence, benchmark)
-        pairs = [*paired(find, ours, other)] if other else [(m, {}) for m in find(ours)]
-        if all(mine is theirs for mine, theirs in pairs):
-            raise PageError("it is compared with itself")
-        for mine, theirs in pairs:
-            value = measured(mine, key)
-            base = measured(theirs, key) if theirs else 1
-            ratios.append(value / base)
-            if not SIGNS[sign](value, factor * base):
-                told = f"{value:.4g} ({shown(mine)}) is not {sign} {factor:g}"
-                if theirs:
-                    ratio = significant(ratios[-1])
-                    told += f" times {base:.4g} ({shown(theirs)}), but {ratio} times"
-                wrong = wrong or told
+        pairs = [*paired(find, query.ours, query.other)]
+        ratios, wrong = weighed(query, pairs)
     used = [each for pair in pairs for each in pair if each]
     stale = any(evidence.outdated(benchmark, part, used) for part in lists)
+    mark = " (false)" * bool(wrong) + figures.mark(evidence, benchmark.gpu, stale)
     extent = " to ".join(dict.fromkeys(map(significant, (min(ratios), max(ratios)))))
+    told = wrong or f"holds: {extent}{' times' if query.other else ''}"
     record = benchmark.path.relative_to(evidence.root).as_posix()
-    told = f"holds in {record}: {extent}{' times' if other else ''}"
-    mark = figures.mark(evidence, benchmark.gpu, stale)
-    if wrong:
-        told, mark = f"is false in {record}: {wrong}", f" (false){mark}"
-    return f"{query} {told}", mark
+    return Judged(text, told, record, mark)
+
+
+def parse(text: str) -> Query:
+    """A comparison, read. Raises PageError."""
+    words = shlex.split(text)
+    at = next((i for i, word in enumerate(words) if word in SIGNS), 0)
+    if at < 2 or at + 1 == len(words):
+        raise PageError(f"nothing is compared in {text!r}; it is written {WRITTEN}")
+    (record, key, *left), sign, right = words[:at], words[at], words[at + 1 :]
+    factor = 1.0 if "=" in right[0] else float(Fraction(right.pop(0)))
+    return Query(record, key, parsed(left), sign, factor, parsed(right))
+
+
+def weighed(query: Query, pairs: list[Pair]) -> tuple[list[float], str]:
+    """How large the left sides are, and why the comparison is false, if it is.
+
+    Raises PageError: it is compared with itself, or lacks the key.
+    """
+    if all(mine is theirs for mine, theirs in pairs):
+        raise PageError("it is compared with itself")
+    ratios, wrong = [], ""
+    for mine, theirs in pairs:
+        value = measured(mine, query.key)
+        base = measured(theirs, query.key) if theirs else 1
+        ratios.append(value / base)
+        if not wrong and not SIGNS[query.sign](value, query.factor * base):
+            wrong = f"is false: {value:.4g} ({shown(mine)}) is not {query.sign} "
+            wrong += f"{query.factor:g}"
+            if theirs:
+                ratio = significant(ratios[-1])
+                wrong += f" times {base:.4g} ({shown(theirs)}), but {ratio} times"
+    return ratios, wrong
 
 
 def parsed(words: list[str]) -> list[Filter]:
@@ -159,14 +227,16 @@ def measured(measurement: Measurement, key: str) -> float:
     return float(math.prod(values))
 
 
-def paired(
-    find: Find, ours: list[Filter], other: list[Filter]
-) -> Iterator[tuple[Measurement, Measurement]]:
+def paired(find: Find, ours: list[Filter], other: list[Filter]) -> Iterator[Pair]:
     """Each measurement of ours with those of the other side that have its shape.
 
     The shape is what a record has in front of the first result, less what the other
-    side's filters name. Raises Absent where a measurement has no partner.
+    side's filters name. Without filters there is no other side. Raises Absent where a
+    measurement has no partner.
     """
+    if not other:
+        yield from ((mine, {}) for mine in find(ours))
+        return
     named = {key for key, _, _ in other}
     kept = [each for each in ours if each[0] not in named]
     for choice in single(other):

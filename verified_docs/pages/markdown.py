@@ -163,7 +163,7 @@ class Directives(OfSite, Preprocessor):
             if kind == "measured":
                 html = figures.measured(self.site.evidence, text)
             elif kind == "holds":
-                html = claims.holds(self.site.evidence, self.site.claims, text)
+                html = claims.holds(self.site.claims, text)
             elif kind == "file":
                 html = blocks.taken(self.site, text)
             else:
