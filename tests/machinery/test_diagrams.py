@@ -91,3 +91,15 @@ def test_a_tile_map_is_what_the_kernel_does(maps: ModuleType, name: str) -> None
     assert (maps.FOLDER / name).read_text(encoding="utf-8") == drawn, (
         f"run TRITON_INTERPRET=1 python -m {maps.__name__}"
     )
+
+
+def test_the_memories_of_a_gpu_are_drawn_to_scale():
+    svg = ET.parse(ASSETS / "diagrams/start/scale.svg").getroot()
+    rects = svg.findall("{*}rect")  # not those of its patterns
+    drawn = [float(r.get("width")) * float(r.get("height")) for r in rects]
+    l2, registers, shared = 60 * 2**20, 132 * 256 * 2**10, 132 * 228 * 2**10
+    larger = 15 * 15
+    held = [141e9, 141e9, 2**30, l2, registers, shared, l2 * larger, l2 * larger]
+    held += [m * larger / n for m in (registers, shared) for n in (1, 132)]
+    scale = drawn[0] / held[0]
+    assert drawn == pytest.approx([scale * size for size in held], rel=0.01)
