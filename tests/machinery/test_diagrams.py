@@ -93,13 +93,24 @@ def test_a_tile_map_is_what_the_kernel_does(maps: ModuleType, name: str) -> None
     )
 
 
+def rectangles(name: str) -> list[tuple[float, float]]:
+    """Width and height of each, without those of patterns."""
+    rects = ET.parse(ASSETS / "diagrams" / name).getroot().findall("{*}rect")
+    return [(float(r.get("width")), float(r.get("height"))) for r in rects]
+
+
 def test_the_memories_of_a_gpu_are_drawn_to_scale():
-    svg = ET.parse(ASSETS / "diagrams/start/scale.svg").getroot()
-    rects = svg.findall("{*}rect")  # not those of its patterns
-    drawn = [float(r.get("width")) * float(r.get("height")) for r in rects]
+    drawn = [width * height for width, height in rectangles("start/scale.svg")]
     l2, registers, shared = 60 * 2**20, 132 * 256 * 2**10, 132 * 228 * 2**10
     larger = 15 * 15
     held = [141e9, 141e9, 2**30, l2, registers, shared, l2 * larger, l2 * larger]
     held += [m * larger / n for m in (registers, shared) for n in (1, 132)]
     scale = drawn[0] / held[0]
     assert drawn == pytest.approx([scale * size for size in held], rel=0.01)
+
+
+def test_scores_are_drawn_to_scale():
+    q, k, s, _, tile = rectangles("attention/naive-scale.svg")
+    assert s == (448, 448)
+    assert (q, k) == ((448 * 128 / 8192, 448), (448, 448 * 128 / 8192))
+    assert tile == (448 * 128 / 8192, 448 * 128 / 8192)
