@@ -14,7 +14,8 @@ from pathlib import Path
 
 # Firefox asks the default for the next page, which it fetches before it is wanted.
 RULES = (
-    "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
+    "default-src 'self'; frame-src 'none'; media-src 'none'; object-src 'none'; "
+    "manifest-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
     "base-uri 'none'; form-action 'none'; script-src 'self'"
 )
 # What may stand before a policy: nothing that loads or runs.

@@ -146,10 +146,10 @@ REPLAY = Replay(
     follow="m_i",
     lines={
         **tiles.START,
-        "q_id = tl.load": ("Load the number of each query's document: {bytes} bytes."),
+        "q_id = tl.load": "Load the number of each query's document: {bytes} bytes.",
         "k = tl.load": tiles.LOOP["k = tl.load"],
         "v = tl.load": tiles.LOOP["v = tl.load"],
-        "k_id = tl.load": ("Load the number of each key's document: {bytes} bytes."),
+        "k_id = tl.load": "Load the number of each key's document: {bytes} bytes.",
         "seen = (offs_m": documents,
         "seen &=": causal,
         "return tl.where(seen": scores,

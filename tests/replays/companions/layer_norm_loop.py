@@ -59,6 +59,11 @@ def shifted(at: Moment) -> str:
     return text + "If the row were 1000 higher, the same numbers would be left."
 
 
+def farthest(at: Moment) -> int:
+    """The lane whose element is farthest from the mean."""
+    return int(abs(at.array("delta")).argmax())
+
+
 def distance(at: Moment) -> str:
     """How far the elements are from the means of their lanes."""
     if at["tile"] == 1:
@@ -66,7 +71,7 @@ def distance(at: Moment) -> str:
             "delta is how far each element is from its lane's mean. That is still 0, "
             "so delta is the element itself."
         )
-    lane = int(abs(at.array("delta")).argmax())
+    lane = farthest(at)
     x, mean, delta = (at.array(n)[0, lane] for n in ("x", "lane_mean", "delta"))
     text = (
         f"How far is each element from its lane's mean so far? In lane {lane} it is "
@@ -84,7 +89,7 @@ def moved(at: Moment) -> str:
             "Each mean moves by delta / n. Each lane has seen n = 1 number, which is "
             "its mean now."
         )
-    lane = int(abs(at.array("delta")).argmax())
+    lane = farthest(at)
     delta, now = (at.array(n)[0, lane] for n in ("delta", "lane_mean"))
     n, was = int(at.array("seen")), at.line.before["lane_mean"][0, lane]
     return (
@@ -100,7 +105,7 @@ def squares(at: Moment) -> str:
             "D grows by the distance from the old mean times that from the new mean. "
             "A lane's only number is its mean, so the second is 0, and D stays 0."
         )
-    lane = int(abs(at.array("delta")).argmax())
+    lane = farthest(at)
     delta, x, mean = (at.array(n)[0, lane] for n in ("delta", "x", "lane_mean"))
     was, now = at.line.before["lane_m2"][0, lane], at.array("lane_m2")[0, lane]
     text = (
