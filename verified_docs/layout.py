@@ -17,6 +17,7 @@ MUTANTS = "tests/mutants"
 RECORDS = "records"
 VERIFICATION = "verification.json"
 MEMCHECK = "memcheck.json"
+SANITIZED = "sanitized.json"
 VERDICTS = "mutants.json"
 COMPILED = "records/interpreter/compiled.json"
 REPLAYS = "tests/replays"
@@ -117,7 +118,7 @@ def verdict_files(root: Path) -> list[Path]:
 def benchmark_files(root: Path) -> list[Path]:
     """The record of every part on every GPU."""
     found = (root / RECORDS).glob("*/*.json")
-    others = VERIFICATION, MEMCHECK, VERDICTS, PurePosixPath(COMPILED).name
+    others = {VERIFICATION, MEMCHECK, SANITIZED, VERDICTS, PurePosixPath(COMPILED).name}
     return sorted(path for path in found if path.name not in others)
 
 

@@ -65,16 +65,17 @@ def layer_norm_kernel(
 
 
 # --8<-- [start:tile]
-def tile(cols: int) -> tuple[int, int, int]:
+def tile(cols: int, itemsize: int) -> tuple[int, int, int]:
     """The tile of a program: (BLOCK_ROWS, BLOCK_COLS, num_warps).
 
     Two rows of up to 4096 columns share what a thread has read of weight and bias;
-    of shorter rows there are more. A thread takes up to 32 numbers, until a program
-    has its limit of 32 warps.
+    of shorter rows there are more. A thread takes 64 bytes, until a program has 16
+    warps, so that two programs fit. Rows of more than 16384 columns need 32.
     """
     block_cols = triton.next_power_of_2(cols)
     block_rows = max(2, 2048 // block_cols) if block_cols <= 4096 else 1
-    return block_rows, block_cols, min(32, max(4, block_rows * block_cols // 1024))
+    num_warps = max(4, block_rows * block_cols * itemsize // 2048)
+    return block_rows, block_cols, min(num_warps, 16 if block_cols <= 16384 else 32)
 
 
 # --8<-- [end:tile]
@@ -141,7 +142,7 @@ def layer_norm(
     mean, rstd = (torch.empty(rows, dtype=inner, device=x.device) for _ in range(2))
     if y.numel() == 0:
         return y, mean.fill_(float("nan")), rstd.fill_(float("nan"))
-    block_rows, block_cols, num_warps = tile(cols)
+    block_rows, block_cols, num_warps = tile(cols, x.element_size())
     with torch.cuda.device_of(x):
         layer_norm_kernel[(triton.cdiv(rows, block_rows),)](
             x, weight, bias, y, mean, rstd,

@@ -20,10 +20,9 @@ from triton.runtime.autotuner import Autotuner
 from benchmarks import __main__ as command
 from benchmarks import calls, parts, peers, run, timing
 from benchmarks.part import Kernel, Part, Wrong, near, published
-from benchmarks.parts import attention
+from benchmarks.parts import attention, profiler
 from benchmarks.parts.attention import timeline, varlen
-from benchmarks.parts.backward import profile as behind
-from benchmarks.parts.hopper import cpu_time, power, profile
+from benchmarks.parts.hopper import cpu_time, power
 from benchmarks.parts.hopper import timeline as clocked
 from benchmarks.run import Run
 from snippets.softmax import persistent
@@ -319,26 +318,27 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "compile", lambda function, **_: function)
     # A CPU has no kernels for the backward pass, but what they are made from.
     monkeypatch.setattr(flex_attention, "_validate_device", lambda *_: None)
-    for module in (profile, behind):
-        monkeypatch.setattr(module, "counts", lambda: defaultdict(dict))
+    monkeypatch.setattr(profiler, "counts", lambda *_: defaultdict(dict))
 
 
 def test_the_launches_of_a_call_are_counted_together() -> None:
     def launch(name: str, cycles: int, percent: int, instructions: int = 1) -> Any:
-        told = dict.fromkeys(profile.COUNTED, "1") | {
+        told = dict.fromkeys(profiler.COUNTED, "1") | {
             "cycles": f"{cycles:,}",
             "fraction_of_tensor_cycles": str(percent),
             "instructions": str(instructions),
             "stalls_wait": str(cycles),
             "registers": str(cycles // 100),
         }
-        row = {profile.COUNTED[key]: value for key, value in told.items()}
+        row = {profiler.COUNTED[key]: value for key, value in told.items()}
         return row | {"Kernel Name": name}
 
     start, only = launch("next_call", 1, 0), launch("c", 500, 50)
     small, dq = launch("small", 10, 0), launch("dq_kernel", 3000, 80, 4)
     rows = [start, small, dq, start, only]
-    first, second = (behind.together(call) for call in behind.by_call(rows))
+    first, second = (
+        profiler.together(call, ["dq_kernel"]) for call in profiler.by_call(rows)
+    )
     assert (first["cycles"], first["instructions"]) == (3010, 5)
     share = 3000 * 0.8 / 3010
     assert first["fraction_of_tensor_cycles"] == pytest.approx(share)
@@ -346,7 +346,7 @@ def test_the_launches_of_a_call_are_counted_together() -> None:
     assert first["registers"] == 30
     assert first["fraction_of_tensor_cycles_dq"] == 0.8
     assert second["fraction_of_tensor_cycles"] == 0.5
-    assert second.keys() == profile.COUNTED.keys()
+    assert second.keys() == profiler.COUNTED.keys()
 
 
 ABROAD = {"fa3-fwd", "flash-attn-4", "flashinfer", "liger"}  # only a GPU has them

@@ -26,7 +26,8 @@ class Run:
     entry: Entry  # what the record holds
     state: State  # what that says of the snippet as it is now
     changed: list[str]  # the files that are not what they were, which make it stale
-    memchecked: int = 0  # cases that passed under compute-sanitizer, of the same files
+    memchecked: int = 0  # cases that passed under memcheck, of the same files
+    sanitized: str = ""  # the other sanitizers that their demo passed under
 
     @property
     def fresh(self) -> bool:
@@ -83,9 +84,13 @@ class Evidence:
 
     @functools.cached_property
     def memchecks(self) -> dict[str, Verification]:
-        """What ran under compute-sanitizer on each GPU that has verified something."""
-        folders = (path.parent for path in layout.verification_files(self.root))
-        return {each.name: records.load(each / layout.MEMCHECK) for each in folders}
+        """What ran under memcheck on each GPU that has verified something."""
+        return self._beside(layout.MEMCHECK)
+
+    @functools.cached_property
+    def sanitized(self) -> dict[str, Verification]:
+        """Which other sanitizers the demos passed under, on each of these GPUs."""
+        return self._beside(layout.SANITIZED)
 
     @functools.cached_property
     def benchmarks(self) -> dict[str, dict[str, Benchmark]]:
@@ -200,14 +205,26 @@ class Evidence:
             state = "interpreter" if local and local.fresh else "unverified"
         return Status(snippet, str(state), runs, [*dict.fromkeys(untried)], local)
 
+    def _beside(self, name: str) -> dict[str, Verification]:
+        folders = (path.parent for path in layout.verification_files(self.root))
+        return {each.name: records.load(each / name) for each in folders}
+
     def _runs(self, folder: str, verification: Verification, name: str) -> list[Run]:
         found = []
-        checked = self.memchecks.get(folder, Verification(self.root)).snippets
         for key, entry in verification.snippets.get(name, {}).items():
             changed = entry.changed(self.root, name)
             facts, state = verification.runs[entry.run], entry.judge(changed)
-            cases, thin = 0, checked.get(name, {}).get(key)
-            if thin and thin.judge(thin.changed(self.root, name)) is State.FRESH:
-                cases = thin.cases
-            found.append(Run(folder, facts, entry, state, changed, cases))
+            thin = self._fresh(self.memchecks, folder, name, key)
+            demo = self._fresh(self.sanitized, folder, name, key)
+            cases, tools = thin.cases if thin else 0, demo.output if demo else ""
+            found.append(Run(folder, facts, entry, state, changed, cases, tools))
         return found
+
+    def _fresh(
+        self, found: dict[str, Verification], folder: str, name: str, key: str
+    ) -> Entry | None:
+        """The entry of the same versions, if it shows the files as they are now."""
+        known = found[folder].snippets if folder in found else {}
+        entry = known.get(name, {}).get(key)
+        holds = entry and entry.judge(entry.changed(self.root, name)) is State.FRESH
+        return entry if holds else None

@@ -7,7 +7,7 @@ from html import escape
 from itertools import groupby
 
 from verified_docs import layout
-from verified_docs.evidence.records import Entry
+from verified_docs.evidence.records import Entry, versions
 from verified_docs.evidence.status import Run, Status, short
 from verified_docs.pages import figures
 from verified_docs.pages.figures import breakable, scientific
@@ -103,6 +103,8 @@ def _run(run: Run, snippet: str, base: str, published: str) -> str:
     facts.append(("Cases passed", str(run.entry.cases)))
     if run.memchecked:
         facts.append(("Of these under memcheck", str(run.memchecked)))
+    if run.sanitized:
+        facts.append(("Demo passed under", run.sanitized))
     items = "".join(
         f"<div><dt>{title}</dt><dd>{escape(value)}</dd></div>"
         for title, value in facts
@@ -175,11 +177,12 @@ def proof(statuses: list[Status], caught: int) -> str:
     runs = [run for status in statuses for run in status.fresh]
     verified = sum(bool(status.fresh) for status in statuses)
     gpus = _gpus(runs)
+    tritons = sorted({run.facts["triton"] for run in runs})
     facts = [
         (f"{verified} of {len(statuses)}", "files passed on a GPU as they are now"),
         (f"{sum(run.entry.cases for run in runs):,}", "cases of their tests ran there"),
         (f"{caught:,}", "bugs were planted in them, and the tests caught each"),
-        (gpus or "none", "what they ran on"),
+        (gpus or "none", f"what they ran on, with Triton {' and '.join(tritons)}"),
         (max((run.facts["date"] for run in runs), default="never"), "last run"),
     ]
     items = (f"<li><strong>{escape(n)}</strong> {what}</li>" for n, what in facts)
@@ -224,7 +227,7 @@ def _cell(status: Status, gpu: str) -> Iterator[str]:
     runs = [run for run in status.runs if run.gpu == gpu]
     for run in runs:
         if len(runs) > 1:
-            yield f"PyTorch {escape(run.facts['torch'])}:"
+            yield f"{escape(versions(run.facts))}:"
         yield f"{run.entry.cases} cases passed" if run.fresh else str(run.state)
         if run.entry.skipped:
             number = len(run.entry.skipped)

@@ -28,15 +28,17 @@ class TestLayerNorm(LayerNormTests):
             self.run(*inputs)
 
 
+@pytest.mark.parametrize("itemsize", [2, 4, 8])
 @pytest.mark.parametrize(
     "cols", [1, 3, 128, 129, 1000, 1024, 4096, 4097, 8192, 16384, 32768, 65536]
 )
-def test_a_tile_has_whole_rows_and_32_numbers_a_thread(cols: int) -> None:
-    block_rows, block_cols, num_warps = layer_norm.tile(cols)
+def test_a_tile_has_whole_rows_and_64_bytes_a_thread(cols: int, itemsize: int) -> None:
+    block_rows, block_cols, num_warps = layer_norm.tile(cols, itemsize)
     row = block_cols
     assert row // 2 < cols <= row
     assert block_rows * row == max(2048, 2 * row if row <= 4096 else row)
-    assert num_warps == min(32, max(4, block_rows * row // (32 * 32)))
+    most = 32 if cols > 16384 else 16
+    assert num_warps == min(most, max(4, block_rows * row * itemsize // (32 * 64)))
 
 
 @pytest.mark.gpu
@@ -45,7 +47,7 @@ def test_a_tile_has_whole_rows_and_32_numbers_a_thread(cols: int) -> None:
 def test_registers_hold_the_row(cols: int, dtype: torch.dtype) -> None:
     x = torch.empty((8, cols), dtype=dtype, device="cuda")
     mean = torch.empty(8, device="cuda")
-    block_rows, block_cols, num_warps = layer_norm.tile(cols)
+    block_rows, block_cols, num_warps = layer_norm.tile(cols, dtype.itemsize)
     kernel = layer_norm.layer_norm_kernel.warmup(
         *(x, x[0], x[0], x, mean, mean, *x.stride(), 1, 1, *x.shape),
         EPS=1e-5,

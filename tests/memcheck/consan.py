@@ -1,0 +1,20 @@
+"""Run a module, such as a snippet's demo, under Triton's own sanitizer, consan.
+
+`python -m tests.memcheck.consan snippets.hopper.gluon_flash`. Before Triton 3.7 it
+takes each load for an arrival, and raises false alarms.
+"""
+
+import runpy
+import sys
+
+import torch
+import triton
+
+if __name__ == "__main__":
+    triton.knobs.compilation.instrumentation_mode = "consan"
+    # Where it keeps what it has seen.
+    triton.set_allocator(
+        lambda size, alignment, stream: torch.empty(size, dtype=torch.int8).cuda()
+    )
+    del sys.argv[0]
+    runpy.run_module(sys.argv[0], run_name="__main__")
