@@ -17,4 +17,6 @@ if __name__ == "__main__":
         lambda size, alignment, stream: torch.empty(size, dtype=torch.int8).cuda()
     )
     del sys.argv[0]
-    runpy.run_module(sys.argv[0], run_name="__main__")
+    # The allocator is this thread's own, so the backward pass stays in it, too.
+    with torch.autograd.set_multithreading_enabled(False):
+        runpy.run_module(sys.argv[0], run_name="__main__")
