@@ -21,7 +21,7 @@ from verified_docs.pages import (
     timeline,
 )
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.figures import unmeasured
+from verified_docs.pages.figures import NotYet, unmeasured
 from verified_docs.pages.hooks import EXTENSION
 from verified_docs.pages.style import Style
 
@@ -59,7 +59,7 @@ STYLE = Style(
         "batch": "batch",
         "fraction_of_copy": "share of a copy",
         "bytes": "memory",
-        "bytes_per_second": "TB/s of memory",
+        "bytes_per_second": "TB/s of <memory>",
     },
 )
 KERNELS = {ONLINE: {128: 0.5, 1024: 0.75, 1048576: 1.0}, TORCH: {128: 0.25, 1024: 0.5}}
@@ -276,6 +276,7 @@ TABLES = {
         [TORCH, PERCENT[3], "128", "4"],
     ],
     f"{TABLE}title: Speed, %\n": [..., [ONLINE, "50", "75", "100"], ...],
+    f"{TABLE}only: [{TORCH}, {ONLINE}]\n": [..., [TORCH, *PERCENT[3:], NONE], ...],
     f"{TABLE}part: backward\n": [..., [ONLINE, *PERCENT[3:4] * 3], ...],
 }
 
@@ -299,13 +300,20 @@ def test_nothing_measured_is_said(repository):
     assert "Speed &amp; &lt;size&gt;: <" in page
 
 
+def test_what_shows_new_kernels_alone_waits_for_them(repository):
+    repository.snippet("softmax/new.py", repository.read(f"snippets/{ONLINE}"))
+    with pytest.raises(NotYet):
+        plot(repository, f"{PLOT}only: [softmax/new.py]\n")
+    with pytest.raises(NotYet):
+        compared(repository, HEAT.replace("torch.softmax, elsewhere", "softmax/new.py"))
+
+
 @pytest.mark.parametrize(
     ("body", "old", "new", "reason"),
     [
         (PLOT, PLOT, "- softmax", "its body is a YAML mapping"),
         (PLOT, "levels:", "level:", "there is no option 'level'"),
         (PLOT, "x: cols\n", "", "it needs the option 'x'"),
-        (PLOT, "x: cols", "x: clos", "no measurement has 'clos'"),
         (PLOT, "x:", "x_scale: log3\nx:", "'log3'"),
         (PLOT, "where: {dtype: float32}\n", "", "several measurements"),
         (PLOT, "{copy: 1, half: 1/2}", "1", "the option 'levels' is a dict, not 1"),
@@ -316,10 +324,9 @@ def test_nothing_measured_is_said(repository):
         (PLOT, "{dtype: float32}", "{dtype: new}", "'new' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: twice}", "two of its series have one co"),
         (PLOT, "{dtype: float32}", "{dtype: many}", "9 series; at most 8: use only"),
-        (HEAT, "against:", "# against:", "it needs the option 'against'"),
+        (HEAT, "[torch.softmax, elsewhere]", "[]", "'against' is a list, not []"),
         (HEAT, "[torch.softmax, e", "[nobody, e", "there is no kernel 'nobody'"),
         (QUANTITIES, "where:", "format: percent\nwhere:", "no option 'format'"),
-        (QUANTITIES, "where:", "only: a\nwhere:", "'only' is a list, not 'a'"),
         (QUANTITIES, "cols | count", "cols | ms", "cols is shown as"),
     ],
 )

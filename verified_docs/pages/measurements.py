@@ -95,7 +95,7 @@ def table(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
 
 
 def _quantities(evidence: Evidence, told: Mapping[str, Any]) -> Grid:
-    """A column for each of the option values."""
+    """A column for each of the option values: the rows by themselves."""
     columns: dict[Any, str] = {}
     rows: dict[str, dict[Any, float]] = {}
     for heading, text in told["values"].items():

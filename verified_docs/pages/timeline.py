@@ -131,20 +131,16 @@ def _groups(item: dict[str, Any], style: Style) -> Track:
     for n, group in enumerate(item["groups"], start=1):
         alike = names.count(group["name"]) > 1
         lane = f"{group['name']} {n}" if alike else group["name"]
-        does = {
-            span["what"]: style.of(span["what"], "spans") for span in group["spans"]
-        }
-        rows = [what for what in style.spans if what in does]
+        done = {span["what"] for span in group["spans"]}
+        rows = [what for what in style.spans if what in done]
         bars = []
         for span in group["spans"]:
-            begin, end, tile = (
-                span[key] for key in ("begin_cycles", "end_cycles", "tile")
-            )
-            words, classes = does[span["what"]]
+            begin, end, tile = span["begin_cycles"], span["end_cycles"], span["tile"]
+            words, classes = style.of(span["what"], "spans")
             facts = lane, words, tile, number(begin), number(end)
             row = rows.index(span["what"])
             bars.append(Bar(row, begin, end, classes, str(tile), facts))
-        lanes.append(Lane(lane, [does[what][0] for what in rows], bars))
+        lanes.append(Lane(lane, [style.spans[what][0] for what in rows], bars))
     per_tile = number(round(item["cycles_per_tile"]))
     words = f"{number(item['cycles'])} cycles, {per_tile} a tile"
     return Track(item["kernel"], words, lanes)
@@ -167,8 +163,9 @@ def _draw(tracks: list[Track], layout: Layout, axis: str, label: str) -> str:
             if lane.name:
                 drawn.append(text(0, y + 18, lane.name, "plot-lane"))
                 y += NAME
-            names = enumerate(lane.rows)
-            drawn += [text(0, y + ROW * n + 15, it) for n, it in names if it]
+            for n, name in enumerate(lane.rows):
+                if name:
+                    drawn.append(text(0, y + ROW * n + 15, name))
             drawn += [_bar(bar, frame, y + ROW * bar.row) for bar in lane.bars]
             y += ROW * len(lane.rows)
     layout = replace(layout, bottom=y + 8, height=y + 8 + BELOW)
