@@ -11,24 +11,30 @@ from mkdocs.config import load_config
 
 from tests.machinery.repository import H200, ROOT, Repository
 from verified_docs.evidence.status import Evidence
-from verified_docs.pages import drawing, figures, plots, sources, timeline
+from verified_docs.pages import (
+    drawing,
+    figures,
+    heatmap,
+    measurements,
+    plots,
+    sources,
+    timeline,
+)
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.figures import unmeasured
+from verified_docs.pages.figures import NotYet, unmeasured
 from verified_docs.pages.hooks import EXTENSION
+from verified_docs.pages.style import Style
 
 PLOT = """\
 record: softmax
 title: Speed & <size>
 x: cols
-x_scale: log2
 y: fraction_of_copy
-series: kernel
 where: {dtype: float32}
 levels: {copy: 1, half: 1/2}
 """
 TABLE = """\
 record: softmax
-rows: kernel
 columns: cols
 value: fraction_of_copy
 format: percent
@@ -46,14 +52,14 @@ only: [softmax/online.py, softmax/three_pass.py]
 against: [torch.softmax, elsewhere]
 """
 ONLINE, TORCH, RATE = "softmax/online.py", "torch.softmax", "bytes_per_second"
-STYLE = plots.Style(
+STYLE = Style(
     kernels={ONLINE: (2, "diamond"), TORCH: (6, "plus"), "elsewhere": (6, "bar")},
     axes={
         "cols": "columns of a row",
         "batch": "batch",
         "fraction_of_copy": "share of a copy",
         "bytes": "memory",
-        "bytes_per_second": "TB/s of memory",
+        "bytes_per_second": "TB/s of <memory>",
     },
 )
 KERNELS = {ONLINE: {128: 0.5, 1024: 0.75, 1048576: 1.0}, TORCH: {128: 0.25, 1024: 0.5}}
@@ -89,28 +95,12 @@ SHAPES = [
     for kernel, speeds in SPEEDS.items()
     for cols, speed in zip((128, 1024), speeds, strict=True)
 ]
-LAUNCHES = {  # begin and end of each program, in microseconds
-    "one at a time": [(0, 10), (10, 20), (21, 40)],
-    "two at a time": [(0, 8), (0, 9), (8, 17), (9, 20)],
-}
-PROGRAMS = [
-    {
-        "kernel": kernel,
-        "of": ONLINE,
-        "seq": 64,
-        "programs": [
-            {"head": 3, "block": n, "begin_seconds": a / 1e6, "end_seconds": b / 1e6}
-            for n, (a, b) in enumerate(times)
-        ],
-    }
-    for kernel, times in LAUNCHES.items()
-]
 
 
 @pytest.fixture(autouse=True)
 def recorded(repository: Repository) -> None:
     backward = measured(fraction_of_copy=lambda _: 0.25)
-    repository.measure(MEASUREMENTS + SHAPES, backward=backward, timeline=PROGRAMS)
+    repository.measure(MEASUREMENTS + SHAPES, backward=backward)
 
 
 def plot(repository: Repository, body: str = PLOT) -> ET.Element:
@@ -120,7 +110,7 @@ def plot(repository: Repository, body: str = PLOT) -> ET.Element:
 
 def table(repository: Repository, body: str = TABLE) -> list[list[str]]:
     """The texts of the cells, row by row."""
-    figure = ET.fromstring(plots.table(repository.evidence(), STYLE, body))
+    figure = ET.fromstring(measurements.table(repository.evidence(), STYLE, body))
     return [["".join(cell.itertext()) for cell in row] for row in figure.iter("tr")]
 
 
@@ -132,15 +122,15 @@ def points(line: ET.Element) -> list[tuple[float, float]]:
 def shown(kind: str) -> list[str]:
     """The fences of a kind on the pages of the site."""
     pages = (path.read_text("utf-8") for path in sorted(ROOT.glob("docs/**/*.md")))
-    fence = re.compile(rf"^```{kind}\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    fence = re.compile(rf"^ *```{kind}\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
     return [body for page in pages for body in fence.findall(page)]
 
 
 @pytest.fixture(scope="session")
-def real() -> tuple[Evidence, plots.Style]:
+def real() -> tuple[Evidence, Style]:
     """The records and the style of the site."""
     options = load_config(str(ROOT / "mkdocs.yml")).mdx_configs[EXTENSION]
-    return Evidence(ROOT, options["gpu"]), plots.Style(**options["plots"])
+    return Evidence(ROOT, options["gpu"]), Style(**options["plots"])
 
 
 def lie_on_a_line(pairs: list[tuple[float, float]], scale: str = "linear") -> bool:
@@ -152,10 +142,11 @@ def lie_on_a_line(pairs: list[tuple[float, float]], scale: str = "linear") -> bo
 
 @pytest.mark.parametrize("body", shown("plot"))
 def test_a_plot_shows_its_numbers(real, body):
-    told = sources.settings(body)
-    found = plots.grid(real[0], told, *(told[key] for key in ("series", "x", "y")))
-    ours = [real[1].line(found, told["series"], row) for row in found.rows]
-    form = figures.unit(told["y"], told.get("format", ""))
+    told = sources.options(body, plots.PLOT)
+    keys = (told[key] for key in ("series", "x", "y", "format"))
+    found = measurements.grid(real[0], told, *keys)
+    ours = plots._lines(real[1], found, told["series"])
+    form = figures.unit(told["y"], told["format"])
     levels = plots._levels(real[0], told, form)
     figure = ET.fromstring(plots.plot(*real, body))
     for svg, layout in zip(figure.findall("svg"), drawing.LAYOUTS, strict=True):
@@ -172,28 +163,26 @@ def test_a_plot_shows_its_numbers(real, body):
             leader = line.find("path[@class='plot-leader']").get("d")
             places[own.name] = float(leader.rpartition(",")[2])
             assert marks[-1].get("transform").endswith(f",{places[own.name]:.1f})")
-        assert lie_on_a_line(
-            [(x, px) for (x, _), (px, _) in at], told.get("x_scale", "linear")
-        )
+        assert lie_on_a_line([(x, px) for (x, _), (px, _) in at], told["x_scale"])
         lines = [
             points(each)[0] for each in svg.findall(".//path[@class='plot-level']")
         ]
         high = [(y, py) for (_, y), (_, py) in at]
         high += zip(levels.values(), (y for _, y in lines), strict=True)
-        assert lie_on_a_line(high, told.get("y_scale", "linear"))
+        assert lie_on_a_line(high, told["y_scale"])
         texts = svg.findall("g[@aria-hidden]/text")
         names = {text.get("y") for text in texts}
         assert names >= {f"{place + 4:.1f}" for place in places.values()}
         # Of the columns that the page chose, a phone has room for the first.
-        first = told.get("ticks", ())[: 1 if layout.below else None]
-        wanted = {*map(drawing.number, first)} | levels.keys()
+        first = told["ticks"][: 1 if layout.below else None]
+        wanted = {*map(figures.number, first)} | levels.keys()
         assert {text.text for text in texts} >= wanted
         columns = svg.findall("g[@class='plot-column']")
         for column, x in zip(columns, found.columns, strict=True):
             here = {own.name: own.values[x] for own in ours if x in own.values}
             values = {n: figures.render(value, form) for n, value in here.items()}
             name, _, said = column.get("aria-label").partition(": ")
-            assert name.endswith(f" {drawing.number(x)}")
+            assert name.endswith(f" {figures.number(x)}")
             assert sorted(said.split(", ")) == sorted(map(" ".join, values.items()))
             # Each stands beside the name of its line, or below that.
             _, *spans = column.findall("text/tspan")
@@ -205,7 +194,7 @@ def test_a_plot_shows_its_numbers(real, body):
 
 def test_what_a_changed_file_makes_stale(repository):
     repository.edit("snippets/softmax/online.py", "Online", "On line")
-    for shown in (plot(repository), heatmap(repository), spans(repository)):
+    for shown in (plot(repository), compared(repository)):
         assert "H200, stale)" in "".join(shown.itertext())
     only = plot(repository, f"{PLOT}only: [torch.softmax]\n")
     assert "stale" not in "".join(only.itertext())
@@ -219,8 +208,8 @@ def test_what_is_shown_names_its_gpu_and_links_its_record(repository):
     on = ' (on <a href="../records/nvidia-l4/softmax.json">L4</a>)'
     for draw, body, caption in (
         (plots.plot, PLOT, f"Speed &amp; &lt;size&gt;{on}"),
-        (plots.table, TABLE, f"Measured{on[:1]}{on[2:-1]}"),
-        (plots.table, f"{TABLE}title: Speed\n", f"Speed{on}"),
+        (measurements.table, TABLE, f"Measured{on[:1]}{on[2:-1]}"),
+        (measurements.table, f"{TABLE}title: Speed\n", f"Speed{on}"),
     ):
         shown = draw(evidence, STYLE, body, "../")
         assert f"caption>{caption}</" in shown
@@ -235,13 +224,6 @@ TICKS = [
         f"{BYTES}y_scale: log10\nformat: bytes\n",
         [2e3, 2e5, 2e7],
         ["1 kB", "10 kB", "100 kB", "1 MB", "10 MB", "100 MB"],
-    ),
-    # One value has a power on both sides, and many powers are every second one.
-    (f"{BYTES}y_scale: log10\nformat: count\n", [1.0], ["1", "10"]),
-    (
-        f"{BYTES}y_scale: log10\nformat: count\n",
-        [1.0, 1e12],
-        [f"{10**n:,}" for n in range(0, 13, 2)],
     ),
     # The unit of the axis is left out.
     (f"{LEVEL}format: TB/s\n", [1e12], ["0", "1", "2", "3", "4", "5"]),
@@ -259,8 +241,7 @@ def test_the_numbers_of_the_y_axis(repository, body, values, wanted):
 
 
 def test_lines_that_are_no_kernels_are_named_by_their_key(repository):
-    body = PLOT.replace("series: kernel", "series: dtype")
-    body = body.replace("{dtype: float32}", "{kernel: torch.softmax}")
+    body = PLOT.replace("{dtype: float32}", "{kernel: torch.softmax}\nseries: dtype")
     column = plot(repository, body).find("svg/g[@class='plot-column']")
     named = re.findall("dtype [a-z0-9]+", column.get("aria-label"))
     assert sorted(named) == ["dtype bfloat16", "dtype float32"]
@@ -276,7 +257,6 @@ def test_the_lines_of_libraries_alone_are_dashed(repository):
 
 QUANTITIES = """\
 record: softmax
-rows: kernel
 values:
   share: fraction_of_copy
   length: cols | count
@@ -296,6 +276,7 @@ TABLES = {
         [TORCH, PERCENT[3], "128", "4"],
     ],
     f"{TABLE}title: Speed, %\n": [..., [ONLINE, "50", "75", "100"], ...],
+    f"{TABLE}only: [{TORCH}, {ONLINE}]\n": [..., [TORCH, *PERCENT[3:], NONE], ...],
     f"{TABLE}part: backward\n": [..., [ONLINE, *PERCENT[3:4] * 3], ...],
 }
 
@@ -319,14 +300,21 @@ def test_nothing_measured_is_said(repository):
     assert "Speed &amp; &lt;size&gt;: <" in page
 
 
+def test_what_shows_new_kernels_alone_waits_for_them(repository):
+    repository.snippet("softmax/new.py", repository.read(f"snippets/{ONLINE}"))
+    with pytest.raises(NotYet):
+        plot(repository, f"{PLOT}only: [softmax/new.py]\n")
+    with pytest.raises(NotYet):
+        compared(repository, HEAT.replace("torch.softmax, elsewhere", "softmax/new.py"))
+
+
 @pytest.mark.parametrize(
     ("body", "old", "new", "reason"),
     [
         (PLOT, PLOT, "- softmax", "its body is a YAML mapping"),
         (PLOT, "levels:", "level:", "there is no option 'level'"),
         (PLOT, "x: cols\n", "", "it needs the option 'x'"),
-        (PLOT, "x: cols", "x: clos", "no measurement has 'clos'"),
-        (PLOT, "log2", "log3", "'log3'"),
+        (PLOT, "x:", "x_scale: log3\nx:", "'log3'"),
         (PLOT, "where: {dtype: float32}\n", "", "several measurements"),
         (PLOT, "{copy: 1, half: 1/2}", "1", "the option 'levels' is a dict, not 1"),
         (PLOT, "title:", "each: points\ntitle:", "measurements has a list 'points'"),
@@ -336,10 +324,9 @@ def test_nothing_measured_is_said(repository):
         (PLOT, "{dtype: float32}", "{dtype: new}", "'new' is not in mkdocs.yml"),
         (PLOT, "{dtype: float32}", "{dtype: twice}", "two of its series have one co"),
         (PLOT, "{dtype: float32}", "{dtype: many}", "9 series; at most 8: use only"),
-        (HEAT, "against:", "# against:", "it needs the option 'against'"),
+        (HEAT, "[torch.softmax, elsewhere]", "[]", "'against' is a list, not []"),
         (HEAT, "[torch.softmax, e", "[nobody, e", "there is no kernel 'nobody'"),
         (QUANTITIES, "where:", "format: percent\nwhere:", "no option 'format'"),
-        (QUANTITIES, "where:", "only: a\nwhere:", "'only' is a list, not 'a'"),
         (QUANTITIES, "cols | count", "cols | ms", "cols is shown as"),
     ],
 )
@@ -354,17 +341,17 @@ def test_faults(repository, body, old, new, reason):
     repository.measure(found + more)
     changed = body.replace(old, new, 1)
     assert changed != body
-    fences = {PLOT: plot, HEAT: heatmap}
+    fences = {PLOT: plot, HEAT: compared}
     with pytest.raises((PageError, KeyError), match=re.escape(reason)):
         fences.get(body, table)(repository, changed)
 
 
-def heatmap(repository: Repository, body: str = HEAT) -> ET.Element:
-    return ET.fromstring(plots.heatmap(repository.evidence(), STYLE, body))
+def compared(repository: Repository, body: str = HEAT) -> ET.Element:
+    return ET.fromstring(heatmap.heatmap(repository.evidence(), STYLE, body))
 
 
 def test_a_heat_map_shows_who_is_ahead_and_by_how_much(repository):
-    figure = heatmap(repository)
+    figure = compared(repository)
     cells = figure.findall(".//tbody/tr/td")
     assert [["".join(part.itertext()) for part in cell] for cell in cells] == [
         ["75\u00a0%", "three_pass 1.20", "torch.softmax 1.60"],
@@ -384,10 +371,6 @@ record: softmax
 title: One & two
 where: {seq: 64}
 """
-
-
-def spans(repository: Repository, body: str = TIMELINE) -> ET.Element:
-    return ET.fromstring(timeline.render(repository.evidence(), STYLE, body))
 
 
 PROGRAM = r"\d+ at a time: \d+ programs in .* µs"

@@ -19,8 +19,10 @@ from verified_docs.pages import (
     claims,
     diagrams,
     figures,
+    heatmap,
     highlight,
     ladder,
+    measurements,
     notebook,
     plots,
     replays,
@@ -30,6 +32,7 @@ from verified_docs.pages import (
 )
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.site import Site
+from verified_docs.pages.style import Style
 
 
 def include(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -248,7 +251,7 @@ def rest_on(site: Site, body: str, options: Mapping[str, str]) -> str:
 Fence = Callable[[Site, str, Mapping[str, str]], str]
 
 
-def recorded(shown: Callable[[Evidence, plots.Style, str, str], str]) -> Fence:
+def recorded(shown: Callable[[Evidence, Style, str, str], str]) -> Fence:
     """A fence that shows a list of a benchmark's record, or that it is to come."""
 
     def fence(site: Site, body: str, options: Mapping[str, str]) -> str:
@@ -277,9 +280,9 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     # Of a benchmark's record: lines, two groups of kernels shape by shape, what a clock
     # inside the kernels measured, a table.
     "plot": (recorded(plots.plot), ()),
-    "heatmap": (recorded(plots.heatmap), ()),
+    "heatmap": (recorded(heatmap.heatmap), ()),
     "timeline": (recorded(timeline.render), ()),
-    "measurements": (recorded(plots.table), ()),
+    "measurements": (recorded(measurements.table), ()),
     "claims": (rest_on, ()),
     # Every snippet, with what was and what was not tried on which GPU.
     "verification": (lambda s, *_: badges.table(s.statuses(), s.base, s.published), ()),

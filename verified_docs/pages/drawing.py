@@ -15,7 +15,7 @@ from html import escape
 from statistics import fmean
 from typing import Any
 
-from verified_docs.pages.figures import BREAKS, beside, render
+from verified_docs.pages.figures import BREAKS, beside, number, render
 
 MARGIN = 14  # between the frame and the first and last column
 ZEROS = re.compile(r"\.0+(?!\d)|^1(\.0+)?\u00a0\u00d7\u00a0(?=10)")  # of a round number
@@ -107,7 +107,7 @@ class Frame:
             if all(abs(x - at) > half + other + CHARACTER for at, other in taken):
                 taken.append((x, half))
                 yield text(x, bottom + 20, shown, anchor="middle")
-        yield text(left, bottom + 44, escape(self.x_words), "plot-words")
+        yield text(left, bottom + 44, self.x_words, "plot-words")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,16 +159,16 @@ class Plot(Frame):
     def _y_axis(self) -> Iterator[str]:
         """What the axis is, and a line with its number for each tick."""
         left, right = self.layout.left, self.layout.right
-        yield text(0, 18, escape(self.y_words), "plot-words")
+        yield text(0, 18, self.y_words, "plot-words")
         for tick in self.ticks:
-            y, shown = self.y(tick), escape(ZEROS.sub("", self.text(tick)))
+            y, shown = self.y(tick), ZEROS.sub("", self.text(tick))
             yield f'<path class="plot-grid" d="M{left},{y:.1f}H{right}"/>'
             yield text(left - 6, y + 4, shown, anchor="end")
 
     def _label(self, name: str) -> str:
         x, y = self.layout.right + 34, self.places[name] + 4
         lines = enumerate(broken(name, self.layout))
-        return "".join(text(x, y + n * LEADING, escape(line)) for n, line in lines)
+        return "".join(text(x, y + n * LEADING, line) for n, line in lines)
 
     def _value(self, name: str) -> tuple[int, float, str]:
         """Where the value of a line stands, and which end of it.
@@ -190,7 +190,7 @@ class Plot(Frame):
                 f'<path class="plot-level" d="M{left},{y:.1f}H{right}'
                 f'l14,{self.places[name] - y:.1f}h14"/>{self._label(name)}'
             )
-            yield text(at, up, escape(self.text(value)), anchor=anchor)
+            yield text(at, up, self.text(value), anchor=anchor)
 
     def _lines(self) -> Iterator[str]:
         right = self.layout.right
@@ -230,24 +230,24 @@ class Plot(Frame):
             )
             yield (
                 f'<g class="plot-column" role="img" tabindex="0" '
-                f'aria-label="{escape(self.x_words)} {number(column)}: {escape(said)}">'
+                f'aria-label="{escape(f"{self.x_words} {number(column)}: {said}")}">'
                 f'<rect x="{begin:.1f}" y="{top}" width="{end - begin:.1f}" '
                 f'height="{self.layout.bottom - top + 24}"/>'
                 f'<path d="M{x:.1f},{top}V{self.layout.bottom}"/>'
                 f'<text text-anchor="{anchor}"><tspan x="{value_x}" '
-                f'y="{top - 20}">at {number(column)}</tspan>{values}</text></g>'
+                f'y="{top - 20}">at {escape(number(column))}</tspan>{values}</text></g>'
             )
 
 
 def text(x: float, y: float, words: str, kind: str = "", anchor: str = "") -> str:
-    """The HTML of some words; a place that was computed is rounded."""
+    """Some words at a place, which is rounded if it was computed."""
     told = {"class": kind, "x": x, "y": y, "text-anchor": anchor}
     shown = "".join(
         f' {key}="{value:.1f}"' if isinstance(value, float) else f' {key}="{value}"'
         for key, value in told.items()
         if value != ""
     )
-    return f"<text{shown}>{words}</text>"
+    return f"<text{shown}>{escape(words)}</text>"
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
@@ -284,14 +284,6 @@ def round_ticks(top: float) -> list[float]:
 
 
 def _powers(values: list[float]) -> list[float]:
-    """Powers of ten around the values, at most eight."""
-    exponents = [math.log10(value) for value in values]
-    low, high = math.floor(min(exponents)), math.ceil(max(exponents))
-    step = max(1, math.ceil((high - low) / 7))
-    steps = max(1, math.ceil((high - low) / step))
-    return [10.0 ** (low + n * step) for n in range(steps + 1)]
-
-
-def number(value: Any) -> str:
-    """A row length or a name, as HTML."""
-    return f"{value:,}" if isinstance(value, int | float) else escape(str(value))
+    """Powers of ten, from the one below the values to the one above them."""
+    low, high = math.log10(min(values)), math.log10(max(values))
+    return [10.0**power for power in range(math.floor(low), math.ceil(high) + 1)]

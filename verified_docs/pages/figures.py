@@ -54,6 +54,11 @@ def significant(value: float) -> str:
     return f"{rounded:,.{places}f}"
 
 
+def number(value: Any) -> str:
+    """A row length, or a name."""
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
 def scientific(value: float) -> str:
     """The value with a power of ten, as 1.2 x 10⁻⁷ (0 as 0)."""
     if not value:

@@ -24,8 +24,8 @@ from verified_docs.pages.ladder import Navigation
 from verified_docs.pages.made import END, marked
 from verified_docs.pages.math import TexTreeprocessor, shared
 from verified_docs.pages.opening import Opening
-from verified_docs.pages.plots import Style
 from verified_docs.pages.site import OfSite, Site, base
+from verified_docs.pages.style import Style
 from verified_docs.pages.terms import Terms
 from verified_docs.pages.tree import Tables
 
@@ -65,7 +65,6 @@ class VerifiedDocs(Extension):
         root = Path(os.fspath(self.getConfig("root")))
         macros, identifiers = tensors(self.getConfig("tensors"))
         evidence = self.getConfig("evidence") or Evidence(root, self.getConfig("gpu"))
-        plots = {"kernels": {}, "axes": {}} | self.getConfig("plots")
         nav, goal = self.getConfig("nav"), self.getConfig("goal")
         self.site = Site(
             evidence,
@@ -73,7 +72,7 @@ class VerifiedDocs(Extension):
             self.getConfig("published"),
             frozenset(identifiers.items()),
             self.getConfig("repository"),
-            Style(**plots),
+            Style(**self.getConfig("plots")),
             self.getConfig("mark"),
             self.getConfig("everyday"),
         )

@@ -11,11 +11,11 @@ from typing import Any
 from verified_docs import layout
 from verified_docs.evidence import records
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.plots import parse
 from verified_docs.pages.site import Site
+from verified_docs.pages.sources import options
 from verified_docs.pages.stills import script
 
-OPTIONS = {"replay", "run", "steps"}
+REPLAY = {"replay": str, "run": "", "steps": {}}
 # Boxes for a stage, in pixels: on a desktop, with code beside it; on a phone; a frame.
 WIDE = {"width": 808, "height": 480, "beside": 378}
 NARROW = {"width": 340, "height": 520, "beside": 0}
@@ -27,19 +27,19 @@ Facts = dict[str, Any]
 
 def render(site: Site, body: str) -> str:
     """The element for the run that the YAML body names."""
-    options = parse(body, OPTIONS, "replay")
-    name = options["replay"]
+    told = options(body, REPLAY)
+    name = told["replay"]
     path = site.evidence.root / layout.replay_record(name)
     if not path.is_file():
         how = f"describe it in {layout.replay_file(name)}, run `pytest tests/replays`"
         raise PageError(f"no run of {name} is recorded: {how}")
     record = records.replay(path)
     runs: dict[str, Facts] = {run["name"]: run for run in record["runs"]}
-    run = runs[options.get("run", next(iter(runs)))]
+    run = runs[told["run"] or next(iter(runs))]
     place = "replay-" + name.removesuffix(".py").replace("/", "-")
-    told = [run, *runs.values()]
-    steps = options.get("steps", {}).items()
-    anchors = "".join(anchor(place, told, *step) for step in steps)
+    ordered = [run, *runs.values()]
+    steps = told["steps"].items()
+    anchors = "".join(anchor(place, ordered, *step) for step in steps)
     attributes = {
         "src": f"{site.base}{layout.replay_record(name)}",
         "snippet": name,

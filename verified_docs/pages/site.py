@@ -14,8 +14,8 @@ from verified_docs.pages import figures
 from verified_docs.pages.claims import Claims
 from verified_docs.pages.highlight import Identifiers
 from verified_docs.pages.ladder import Navigation
-from verified_docs.pages.plots import Style
 from verified_docs.pages.sources import headings
+from verified_docs.pages.style import Style
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Site:
     published: str = ""  # the commit whose run publishes the site, if one does
     identifiers: Identifiers = frozenset()  # names in Python code, each with its class
     repository: str = ""  # where that is public
-    style: Style = field(default_factory=lambda: Style({}, {}))
+    style: Style = field(default_factory=Style)
     mark: str = ""  # the word of the check, see made.py
     everyday: Collection[str] = ()  # words of the glossary that only authors link
     base: str = "/"  # the way from the page at hand to the root of the site

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,28 @@ from verified_docs.pages.errors import PageError
 def settings(text: str) -> Any:
     """What YAML says, by the parser in C where there is one. Raises yaml.YAMLError."""
     return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def options(body: str, known: Mapping[str, Any]) -> dict[str, Any]:
+    """What a fence says in YAML, and the defaults of what it leaves out.
+
+    Known are the options, each with its default or, where it must be said, its type.
+    Raises PageError or yaml.YAMLError.
+    """
+    told = settings(body)
+    if not isinstance(told, dict):
+        raise PageError(f"its body is a YAML mapping with {next(iter(known))}")
+    for key, value in told.items():
+        if key not in known:
+            names = ", ".join(sorted(known))
+            raise PageError(f"there is no option {key!r}; the options are: {names}")
+        kind = known[key] if isinstance(known[key], type) else type(known[key])
+        if not (value and isinstance(value, kind)):
+            raise PageError(f"the option {key!r} is a {kind.__name__}, not {value!r}")
+    for key, usual in known.items():
+        if isinstance(usual, type) and key not in told:
+            raise PageError(f"it needs the option {key!r}")
+    return {**known, **told}
 
 
 def headings(path: Path) -> dict[str, str]:

@@ -8,15 +8,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from statistics import fmean
 from typing import Any
 
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import drawing, figures
-from verified_docs.pages.drawing import CHARACTER, Frame, Layout, number, text
-from verified_docs.pages.figures import significant
-from verified_docs.pages.plots import Style, figure, parse
+from verified_docs.pages.drawing import CHARACTER, Frame, Layout, text
+from verified_docs.pages.figures import number, significant
+from verified_docs.pages.measurements import QUERY, found
+from verified_docs.pages.plots import figure
+from verified_docs.pages.sources import options
+from verified_docs.pages.style import Style
 
-OPTIONS = {"record", "where", "title"}
+TIMELINE = QUERY | {"title": str, "part": "timeline"}
 # Heights: a row, the words above a track, the name of a lane, the axis.
 ROW, HEAD, NAME, BELOW = 22, 46, 24, 56
 # The room for names of rows, what the axis is, and the columns of the table.
@@ -88,21 +92,18 @@ def render(evidence: Evidence, style: Style, body: str, base: str = "") -> str:
 
     Raises PageError, or NotYet where there is none so far.
     """
-    options = parse(body, OPTIONS, "record", "title")
-    title, part, where = options["title"], "timeline", options.get("where") or {}
-    with figures.record(evidence, options["record"], part) as benchmark:
-        found = figures.select(evidence, benchmark, part, where, "kernel")
-    programs = "programs" in found[0]
-    tracks = [_programs(it) if programs else _groups(it, style) for it in found]
-    label = ". ".join([title, *(track.described for track in tracks)])
+    told = options(body, TIMELINE)
+    items, source = found(evidence, told, "kernel")
+    programs = "programs" in items[0]
+    tracks = [_programs(it) if programs else _groups(it, style) for it in items]
+    label = ". ".join([told["title"], *(track.described for track in tracks)])
     left, axis, head = PROGRAMS if programs else GROUPS
     # Half of the last number stands beyond the end of the axis.
     pictures = "".join(
         _draw(tracks, replace(each, left=left, right=each.width - 8), axis, label)
         for each in drawing.LAYOUTS
     )
-    source = figures.source(evidence, benchmark, part, found)
-    return figure(title, pictures, _numbers(tracks, head), source, base)
+    return figure(told["title"], pictures, _numbers(tracks, head), source, base)
 
 
 def _programs(item: dict[str, Any]) -> Track:
@@ -115,11 +116,10 @@ def _programs(item: dict[str, Any]) -> Track:
         free[row : row + 1] = [end]
         facts = program["head"], program["block"], f"{begin:.1f}", f"{end:.1f}"
         bars.append(Bar(row, begin, end, "series-1", "", facts))
-    each = sum(bar.end - bar.begin for bar in bars) / len(bars)
-    last = max(bar.end for bar in bars)
+    each = fmean(bar.end - bar.begin for bar in bars)
     words = (
-        f"{len(free)} at a time: {len(bars)} programs in {significant(last)}\u00a0µs, "
-        f"each took {significant(each)}\u00a0µs"
+        f"{len(free)} at a time: {len(bars)} programs in "
+        f"{significant(max(free))}\u00a0µs, each took {significant(each)}\u00a0µs"
     )
     return Track(item["kernel"], words, [Lane("", [""] * len(free), bars)])
 
@@ -131,20 +131,16 @@ def _groups(item: dict[str, Any], style: Style) -> Track:
     for n, group in enumerate(item["groups"], start=1):
         alike = names.count(group["name"]) > 1
         lane = f"{group['name']} {n}" if alike else group["name"]
-        does = {
-            span["what"]: style.of(span["what"], "spans") for span in group["spans"]
-        }
-        rows = [what for what in style.spans if what in does]
+        done = {span["what"] for span in group["spans"]}
+        rows = [what for what in style.spans if what in done]
         bars = []
         for span in group["spans"]:
-            begin, end, tile = (
-                span[key] for key in ("begin_cycles", "end_cycles", "tile")
-            )
-            words, classes = does[span["what"]]
+            begin, end, tile = span["begin_cycles"], span["end_cycles"], span["tile"]
+            words, classes = style.of(span["what"], "spans")
             facts = lane, words, tile, number(begin), number(end)
             row = rows.index(span["what"])
             bars.append(Bar(row, begin, end, classes, str(tile), facts))
-        lanes.append(Lane(lane, [does[what][0] for what in rows], bars))
+        lanes.append(Lane(lane, [style.spans[what][0] for what in rows], bars))
     per_tile = number(round(item["cycles_per_tile"]))
     words = f"{number(item['cycles'])} cycles, {per_tile} a tile"
     return Track(item["kernel"], words, lanes)
@@ -159,16 +155,17 @@ def _draw(tracks: list[Track], layout: Layout, axis: str, label: str) -> str:
     drawn, y = [], 0
     for track in tracks:
         drawn += [
-            text(0, y + 20, escape(track.name), "plot-words"),
-            text(0, y + 38, escape(track.words)),
+            text(0, y + 20, track.name, "plot-words"),
+            text(0, y + 38, track.words),
         ]
         y += HEAD
         for lane in track.lanes:
             if lane.name:
-                drawn.append(text(0, y + 18, escape(lane.name), "plot-lane"))
+                drawn.append(text(0, y + 18, lane.name, "plot-lane"))
                 y += NAME
-            names = enumerate(lane.rows)
-            drawn += [text(0, y + ROW * n + 15, escape(it)) for n, it in names if it]
+            for n, name in enumerate(lane.rows):
+                if name:
+                    drawn.append(text(0, y + ROW * n + 15, name))
             drawn += [_bar(bar, frame, y + ROW * bar.row) for bar in lane.bars]
             y += ROW * len(lane.rows)
     layout = replace(layout, bottom=y + 8, height=y + 8 + BELOW)
@@ -184,7 +181,7 @@ def _bar(bar: Bar, frame: Frame, y: int) -> str:
         f'width="{max(end - x - 1, 1):.1f}" height="{ROW - 3}"/>'
     )
     if end - x > CHARACTER * len(bar.text) + 4:
-        drawn += text((x + end - 1) / 2, y + 15, escape(bar.text), anchor="middle")
+        drawn += text((x + end - 1) / 2, y + 15, bar.text, anchor="middle")
     return drawn
 
 
