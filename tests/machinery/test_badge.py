@@ -143,6 +143,30 @@ def test_who_has_the_files_of_a_run(repository, dirty, published, commit, made):
     assert ("<p>Made" in shown) == bool(made)
 
 
+def test_a_gpu_may_have_several_versions_of_triton(repository):
+    path = repository.verify(H200, online={})
+    record = records.load(path)
+    facts = FACTS | {"gpu": H200, "triton": "3.7.1"}
+    entry = repository.entry("softmax/online.py", run="later", cases=34)
+    new = {"softmax/online.py": entry}
+    records.merge(path, {"later": facts}, new, repository.root)
+    # The demo passed under sanitizers with one of them, and with other files.
+    for output, changes in (("synccheck", {}), ("racecheck", STALE)):
+        passed = repository.entry("softmax/online.py", output=output, **changes)
+        kept = {"softmax/online.py": passed}
+        beside = path.with_name(layout.SANITIZED)
+        records.merge(beside, record.runs, kept, repository.root)
+        status = repository.status()
+        found = [(run.facts["triton"], run.sanitized) for run in status.runs]
+        assert found == [(FACTS["triton"], "" if changes else output), ("3.7.1", "")]
+        assert ("<dd>synccheck</dd>" in badges.render(status)) == (not changes)
+    versions = f"torch {FACTS['torch']}, triton"
+    shown = badges.table([status])
+    assert f"{versions} {FACTS['triton']}:<br>12 cases passed" in shown
+    assert f"{versions} 3.7.1:<br>34 cases passed" in shown
+    assert f"with Triton {FACTS['triton']} and 3.7.1" in badges.proof([status], 0)
+
+
 def test_the_proof(repository):
     repository.verify(H200, online={"cases": 1200})
     files = records.hashes(repository.root, ["snippets/softmax/online.py"])
