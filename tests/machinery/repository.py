@@ -51,8 +51,6 @@ markdown_extensions:
   - admonition
   - attr_list
   - def_list
-  - footnotes
-  - md_in_html
   - tables
   - toc: {{permalink: true}}
   - pymdownx.details

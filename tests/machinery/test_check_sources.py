@@ -1,7 +1,6 @@
 """What authors and machines break in the sources: a clear message each time."""
 
 import shutil
-from dataclasses import replace
 
 import pytest
 
@@ -9,13 +8,16 @@ from tests.machinery.repository import FACTS
 from tests.machinery.small_site import BENCHMARK, PAGE, RECORD, SNIPPET, TEST
 from verified_docs.__main__ import main
 from verified_docs.check import Missing
-from verified_docs.code import sections, snippets
+from verified_docs.pages import blocks
 
 TWO = "snippets/part/two.py"
 TESTS = "tests/snippets/part"
 BIBLIOGRAPHY = "docs/reference/bibliography.md"
 UNVERIFIED = "unverified: its tests have not run since it changed [WARNING]"
-DRAWN = "<text>3 <tspan>ms</tspan></text><text>$x^2$</text><text>TFLOP/s</text></svg>"
+DRAWN = (
+    r"<text>3 <tspan>ms</tspan></text><text>$x^2$</text><text>\(x\)</text>"
+    "<text>$$x$$ so</text><text>TFLOP/s</text></svg>"
+)
 
 # An edit, (file, old text, new text), and all that the check says of the pages then.
 SAID = {
@@ -32,6 +34,8 @@ SAID = {
     ("docs/assets/dot.svg", "</svg>", DRAWN): [
         f"{PAGE}:1: typed-in measurement '3 ms'",
         f"{PAGE}:1: left unrendered: '$x^2$' [FAULT]",
+        f"{PAGE}:1: left unrendered: '$$x$$ so' [FAULT]",
+        f"{PAGE}:1: left unrendered: '\\\\(x\\\\)' [FAULT]",
         f"{PAGE}:1: typed-in measurement 'TFLOP/s'",
         f"{PAGE}:74: typed-in measurement 'ms'",  # At the first line with such letters.
     ],
@@ -117,14 +121,12 @@ def test_sources_that_make_no_site(site, edit, reason):
     assert reason in str(error.value)
 
 
-def test_a_section_that_the_machinery_cuts_wrong(site, monkeypatch):
-    def section(snippet: snippets.Snippet, name: str) -> sections.Section:
-        shown = right(snippet, name)
-        return replace(shown, text=f"{shown.text}x = 1\n")
-
-    right = snippets.Snippet.section
-    monkeypatch.setattr(snippets.Snippet, "section", section)
-    assert any("is not the section in its file [FAULT]" in f for f in site.found())
+def test_code_that_the_machinery_shows_wrong(site, monkeypatch):
+    right, more = blocks._code, "x = 1\n</div></div></div>"
+    monkeypatch.setattr(blocks, "_code", lambda lines, of: right([*lines, more], of))
+    found = " ".join(site.found())
+    assert "is not the section in its file [FAULT]" in found
+    assert "it does not end in the article in which it begins" in found
 
 
 def test_files_that_lack_each_other(site):

@@ -32,7 +32,6 @@ CONTEXTS = {
     "details": '??? question "Why?"\n\n    ??? success "So"\n\n'
     + indent(BOTH, " " * 8),
     "tab in admonition": '!!! note\n\n    === "A"\n\n' + indent(BOTH, " " * 8),
-    "html": '<div markdown="1">\n\n' + BOTH + "\n\n</div>",
     "tabs for spaces": "- item\n\n" + indent(BOTH, "\t"),
 }
 
@@ -196,6 +195,19 @@ def test_no_header_of_a_table_is_empty(repository):
     assert some.count("<th>") == 2
 
 
+HTML = [
+    "<pre>\nx = 1\n</pre>",
+    "It is <del>not</del> so.",
+    "!!! note\n\n    <pre>x = 1</pre>",
+    "</article><p>So it is the fastest.</p>",
+    "<!-- x = 1 -->",
+    "<!--><pre>x = 1</pre>-->",
+    "<!-- a --!><pre>x = 1</pre> -->",
+    "<img src=x onerror=y>",
+    "A\n{: .x }\n<script>x()</script>",
+]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -221,6 +233,7 @@ def test_no_header_of_a_table_is_empty(repository):
         ("{stated: 4.8 TB/s | a sheet}", "'a sheet' names no entry of"),
         ("{measured: softmax}", "names a record, or a file, and what to"),
         ("# A title with $x$", "TeX in the heading"),
+        *((text, "a page holds no HTML") for text in HTML),
     ],
 )
 def test_what_stops_the_build(repository, text, reason):
