@@ -29,6 +29,7 @@ FILES = {
 ONLINE, WRONG, COPY, CALLS = "online", *FILES
 UNVERIFIED = "unverified", "Unverified: no test has run"
 OUTDATED = "stale", "Stale: changed since its GPU run"
+NEITHER = "failed", "Not verified: stale on H200; failed on L4"
 # What was recorded of a file on the interpreter and on two GPUs, and its badge.
 STATES = [
     (ONLINE, {}, UNVERIFIED),
@@ -41,6 +42,7 @@ STATES = [
     (ONLINE, {H200: {}, L4: {}}, ("verified", "GPU-verified on H200 and L4")),
     (ONLINE, {H200: {}, L4: STALE}, ("verified", "GPU-verified on H200; stale on L4")),
     (ONLINE, {H200: {}, L4: FAILED}, ("failed", "GPU-verified on H200; failed on L4")),
+    (ONLINE, {H200: STALE, L4: FAILED}, NEITHER),
     (ONLINE, {H200: SKIPPED}, ("skipped", "Not verified: skipped too much on H200")),
     (WRONG, {}, ("wrong", f"Wrong on purpose: {UNVERIFIED[1]}")),
     (WRONG, {"": {}}, ("wrong", "Wrong on purpose: Interpreter only: no GPU run")),
