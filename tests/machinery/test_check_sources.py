@@ -1,5 +1,6 @@
 """What authors and machines break in the sources: a clear message each time."""
 
+import re
 import shutil
 
 import pytest
@@ -69,11 +70,9 @@ SAID = {
 }
 # An edit of sources that make no site, and what is said of them.
 BROKEN = [
-    ([SNIPPET, "l_i):", "l_i:"], "one.py:7: syntax error: '(' was never closed"),
-    ([RECORD, '"cases": 12', '"cases": 0'], f"{RECORD}: /snippets/part/one.py/"),
-    ([RECORD, '"part/one.py"', "part"], "not JSON, perhaps cut short"),
-    ([PAGE, "It doubles", "It doubles \N{CENT SIGN}"], "utf-8"),
-]  # fmt: skip
+    ((SNIPPET, "l_i):", "l_i:"), "one.py:7: syntax error: '(' was never closed"),
+    ((RECORD, '"part/one.py"', "part"), "not JSON, perhaps cut short"),
+]
 
 
 @pytest.mark.parametrize(("edit", "reasons"), SAID.items())
@@ -111,14 +110,9 @@ def test_a_record_has_a_hash_of_all_that_the_tests_import(site):
 
 @pytest.mark.parametrize(("edit", "reason"), BROKEN)
 def test_sources_that_make_no_site(site, edit, reason):
-    site.record("Other GPU")
     site.edit(*edit)
-    if PAGE in edit:  # in another encoding
-        data = (site.root / PAGE).read_bytes()
-        site.write({PAGE: data.replace("\N{CENT SIGN}".encode(), b"\xa2")})
-    with pytest.raises(Missing) as error:
+    with pytest.raises(Missing, match=re.escape(reason)):
         site.found()
-    assert reason in str(error.value)
 
 
 def test_code_that_the_machinery_shows_wrong(site, monkeypatch):
