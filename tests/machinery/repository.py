@@ -80,7 +80,9 @@ def kernel(m_i, l_i):
     l_i = l_i * math.exp(
         -m_i,
     )
+    # --8<-- [start:rest]
     return "ω < Ω &amp; 'quoted'", l_i
+    # --8<-- [end:rest]
 
 
 # --8<-- [end:kernel]

@@ -23,7 +23,7 @@ DRAWN = (
 # An edit, (file, old text, new text), and all that the check says of the pages then.
 SAID = {
     (PAGE, '"part/one.py:demo"', '"part/two.py"'): [
-        f"{SNIPPET}:19: no page shows the section 'demo' [FAULT]"
+        f"{SNIPPET}:21: no page shows the section 'demo' [FAULT]"
     ],
     (PAGE, "kernel=part/two.py n=4", "kernel=part/one.py"): [
         f"{PAGE}:56: measured 'part seconds",
@@ -152,10 +152,6 @@ def test_the_command_that_runs_a_snippet(site):
     lie = "which README does not list and no test runs [FAULT]"
     site.edit(PAGE, as_file, as_module)
     assert [text.endswith(lie) for text in site.found()] == [True]
-    # An inner section is on the page of the outer one.
-    line = "        -m_i,\n    )\n"
-    marked = f"{line}    # --8<-- [start:inner]\n    X = 1\n    # --8<-- [end:inner]\n"
-    site.edit(SNIPPET, line, marked)
     site.edit(SNIPPET, "import math\n", "import math\n\nimport snippets.part.two\n")
     site.record()
     assert site.found() == []
