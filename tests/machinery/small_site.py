@@ -40,7 +40,7 @@ $$
 
 ## The first rung
 
-1. Take x.
+1. Take $x$.
 2. Add it to itself.
 {: data-line="rescale" }
 

@@ -1,51 +1,16 @@
-"""Pages through the extension: fences in every context, directives, and refusals."""
+"""Pages through the extension: fences, directives, and refusals."""
 
 import html
 import re
-import textwrap
 
 import pytest
 from markdown import Markdown
 
-from tests.machinery.repository import H200, L4, STALE, TEMML, Repository, blocks
+from tests.machinery.repository import H200, L4, STALE, TEMML, blocks
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.markdown import makeExtension, tensors
 
 INCLUDE = '```python\n--8<-- "softmax/online.py:kernel"\n```'
-
-
-@pytest.fixture
-def kernel(repository: Repository) -> str:
-    return repository.status().snippet.section("kernel").text
-
-
-def indent(text: str, by: str) -> str:
-    return textwrap.indent(text, by, lambda line: True)
-
-
-BOTH = f"{INCLUDE}\n\n$$\nx < y\n$$\n\n$x < y$"
-CONTEXTS = {
-    "plain": BOTH,
-    "tildes": BOTH.replace("```", "~~~~"),
-    "nested list": "1. one\n\n    - two\n\n" + indent(BOTH, " " * 8),
-    "quoted list": "> - item\n>\n" + indent(BOTH, ">     "),
-    "details": '??? question "Why?"\n\n    ??? success "So"\n\n'
-    + indent(BOTH, " " * 8),
-    "tab in admonition": '!!! note\n\n    === "A"\n\n' + indent(BOTH, " " * 8),
-    "tabs for spaces": "- item\n\n" + indent(BOTH, "\t"),
-}
-
-
-@pytest.mark.parametrize("context", CONTEXTS)
-def test_code_and_formulas_in_every_context(repository, kernel, context):
-    page = repository.page(f"Before.\n\n{CONTEXTS[context]}\n\nAfter.")
-    assert blocks(page) == [kernel]
-    assert page.count("<figure") == page.count("</figure>") == 1
-    assert "<a download " in page  # Where it leads, the check says.
-    assert page.count("<math") == 2
-    assert page.count('display="block"') == 1
-    for written in ("--8<--", "```", "$$", "arithmatex"):
-        assert written not in page
 
 
 def test_tabs_characters_and_blank_lines_survive(repository):
@@ -96,7 +61,7 @@ def test_a_step_of_an_algorithm_names_its_line(repository, step, tag):
     assert "{:" not in page
 
 
-def test_a_difference_is_computed(repository, kernel):
+def test_a_difference_is_computed(repository):
     page = repository.page(
         '```diff from="softmax/three_pass.py:kernel" to="softmax/online.py:kernel"\n```'
     )
@@ -104,7 +69,8 @@ def test_a_difference_is_computed(repository, kernel):
     lines = shown.split("\n")
     signed = [line for line in lines if line[:1] in ("-", "+")]
     assert signed == ["-        m_i,", "+        -m_i,"]
-    assert {line[1:] for line in lines} - {"        m_i,"} <= {*kernel.split("\n")}
+    kernel = repository.status().snippet.section("kernel").text.split("\n")
+    assert {line[1:] for line in lines} - {"        m_i,"} <= {*kernel}
     assert page.count("<ins>") == page.count("<del>") == 1
     assert "1 line removed, 1 line added" in page
 
