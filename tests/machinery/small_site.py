@@ -20,10 +20,12 @@ TEST = '''\
 """Tests of the mirrored snippet."""
 
 from snippets.part import one
+from tests.snippets.part import suite
 
 
-def test_kernel():
-    assert True
+class TestOne(suite.Tests):
+    def test_kernel(self):
+        assert True
 '''
 
 TEXT = r"""---
