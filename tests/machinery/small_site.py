@@ -108,8 +108,9 @@ twice as fast: part seconds kernel=part/two.py n=4 < 2e-6
 
 SVG = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10">
-<title>A dot</title><desc>A dot in the middle.</desc>
-<circle class="accent" cx="5" cy="5" r="2"/>
+<title>Ω &amp; π</title><desc>A dot in the middle.</desc>
+<defs><pattern id="a"/></defs>
+<circle class="accent" cx="5" cy="5" r="2" fill="url(#a)"/>
 </svg>
 """
 

@@ -54,9 +54,7 @@ def test_nothing_is_written_where_something_is_wrong(site, rung, origin, reason)
 
 
 def test_a_rung_may_begin_a_part(site):
-    site.edit(
-        "mkdocs.yml", "reference/bibliography.md", "'late/last.ipynb'  # so"
-    )
+    site.edit("mkdocs.yml", "reference/bibliography.md", "'late/last.ipynb'  # so")
     lay_out(site.root, "fresh/new", "part/one")
     test = site.read("tests/snippets/fresh/test_new.py")
     assert "from snippets.fresh import new" in test
