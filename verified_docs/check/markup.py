@@ -18,13 +18,13 @@ from verified_docs.check.site import Finding, Page, Site, Weight, short
 
 # The elements that Markdown writes, and the attributes of each.
 PLAIN = (
-    "article blockquote code dd dl dt em h1 h2 h3 h4 hr li p span strong sub "
-    "summary sup table tbody thead tr ul"
+    "article blockquote code dd dl dt em h1 h2 h3 h4 hr li p span strong summary "
+    "table tbody thead tr ul"
 )
 ELEMENTS = dict.fromkeys(PLAIN.split(), "") | {
     "a": "href|title",
     "details": "open",
-    "div": "style|data-search-exclude|data-tabs",
+    "div": "data-search-exclude|data-tabs",
     "input": "checked|name|type",
     "label": "for",
     "ol": "start",
@@ -35,7 +35,7 @@ ELEMENTS = dict.fromkeys(PLAIN.split(), "") | {
 COMMON = "class|data-line|id"
 CLASSES = re.compile(
     "abstract|bug|danger|example|failure|info|note|question|quote|success|tip|warning"
-    r"|admonition|admonition-title|headerlink|katex-display|math"
+    r"|admonition|admonition-title|headerlink|math"
     r"|md-button(--primary)?|md-content__inner|md-typeset"
     r"|quiet|t-[a-z]+|tabbed-(alternate|block|content|labels|set)|term"
 )
@@ -93,8 +93,6 @@ def foreign(node: Node) -> str:
             return f"the class {name!r} of <{tag}>"
     if tag == "a" and MADE_OF.fullmatch(node.attrs.sget("href")):
         return "a link to a file that {file: ...} or a fence may offer"
-    if tag == "input" and node.attrs.sget("type") != "radio":
-        return "<input>"
     return ""
 
 
