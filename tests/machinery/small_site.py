@@ -101,6 +101,17 @@ dot.svg
 
 Back [home](../index.md).
 
+Arithmetic is no measurement: 4096 &times; 128 numbers of 4 bytes are 2 MiB, $2x$, and
+`sleep(3 s)` is code. In the 1990s, 2 &times; 3 tiles and rows 1 and 2 s-shaped curves.
+It stops after two passes, off by one; with `x = 1` it begins.
+`--8<-- "in/code.py"` and `{: .x }` are code.
+
+| call | meaning |
+|:-----|--------:|
+| `tl.load(x)` | reads |
+| `8` | $16$ |
+| `part/one.py` | $\texttt{BLOCK\_M}$ |
+
 ```claims
 twice as fast: part seconds kernel=part/two.py n=4 < 2e-6
 ```

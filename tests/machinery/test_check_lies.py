@@ -222,25 +222,3 @@ def test_a_file_that_is_no_page_has_a_place_of_its_own_and_is_no_copy(site):
     assert [f.path for f in found if OTHERWISE in f.reason] == [
         "site/snippets/part/one.py"
     ]
-
-
-SOUND = """\
-Arithmetic is no measurement: 4096 \u00d7 128 numbers of 4 bytes are 2 MiB,
-$2x$, and `sleep(3 s)` is code. In the 1990s,
-2 \u00d7 3 tiles and rows 1 and 2 s-shaped curves.
-It stops after two passes, off by one; with `x = 1` it begins.
-`--8<-- "in/code.py"` and `{: .x }` are code.
-
-| call | meaning |
-|:-----|--------:|
-| `tl.load(x)` | reads |
-| `8` | $16$ |
-| `part/one.py` | $\\texttt{BLOCK\\_M}$ |
-"""
-
-
-def test_what_only_looks_like_a_lie_passes_below_any_path(site, monkeypatch):
-    site.write({"docs/part/fine.md": f"# Fine\n\n{SOUND}"})
-    monkeypatch.setenv("SITE_URL", "https://docs.example/below/here/")
-    site.build()
-    assert check.findings(site.root, site.root / "site") == []

@@ -7,6 +7,7 @@ import pytest
 
 from tests.machinery.repository import FACTS
 from tests.machinery.small_site import BENCHMARK, PAGE, RECORD, SNIPPET, TEST
+from verified_docs import check
 from verified_docs.__main__ import main
 from verified_docs.check import Missing
 from verified_docs.pages import blocks
@@ -38,7 +39,7 @@ SAID = {
         f"{PAGE}:1: left unrendered: '$$x$$ so' [FAULT]",
         f"{PAGE}:1: left unrendered: '\\\\(x\\\\)' [FAULT]",
         f"{PAGE}:1: typed-in measurement 'TFLOP/s'",
-        f"{PAGE}:74: typed-in measurement 'ms'",  # At the first line with such letters.
+        f"{PAGE}:85: typed-in measurement 'ms'",  # At the first line with such letters.
     ],
     (f"{TESTS}/test_one.py", "Tests", "Tests,"): [
         f"{PAGE}:20: output 'part/one.py' is stale [RECORD]",
@@ -159,11 +160,13 @@ def test_the_command_that_runs_a_snippet(site):
     assert [text.endswith(lie) for text in site.found()] == [True]
 
 
-def test_what_is_unusual_and_sound(site):
+def test_what_is_unusual_and_sound_passes_below_any_path(site, monkeypatch):
     twice = '\n```python\n--8<-- "part/two.py"\n```\n'
     text = site.read(PAGE).replace("It doubles.", "≤ ∑ ü 两倍 🙂.") + twice
     site.write({PAGE: "\ufeff" + text.replace("\n", "\r\n")})
-    assert site.found() == []
+    monkeypatch.setenv("SITE_URL", "https://docs.example/below/here/")
+    site.build()
+    assert check.findings(site.root, site.root / "site") == []
 
 
 def test_the_command_prints_faults_and_fails(site, capsys):
