@@ -12,18 +12,9 @@ from verified_docs.pages import badges
 TESTS = "tests/snippets/softmax/test_online.py"
 FAILED = {"state": "failed", "failed": ["test_a[<1>]"]}
 SKIPPED = {"skipped": {"test_a": "no room", "test_b": "x"}}
-
-
-GLUON = """\
-# --8<-- [start:a]
-@gluon.jit
-def kernel():
-    pass
-# --8<-- [end:a]
-"""
 FILES = {
     "wrong_tail": '"""Wrong on purpose."""\n',
-    "gluon_copy": f'"""Copies."""\n\n{GLUON}',
+    "gluon_copy": "# --8<-- [start:a]\n@gluon.jit\ndef f(): ...\n# --8<-- [end:a]\n",
     "calls_gluon": '"""Copies."""\n\nfrom snippets.hopper.gluon_x import y\n',
 }
 ONLINE, WRONG, COPY, CALLS = "online", *FILES
