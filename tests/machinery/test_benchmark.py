@@ -30,6 +30,7 @@ from snippets.softmax import persistent
 from tests.harness.language import replaced_once
 from tests.machinery.repository import ROOT
 from tests.snippets.backward.reduce_add import teach
+from tests.snippets.softmax import test_persistent
 from verified_docs.code import snippets
 from verified_docs.evidence import records
 
@@ -226,25 +227,20 @@ def test_the_command_line(path, monkeypatch, capsys):
     assert "there is no part softmax/forward: one/a" in capsys.readouterr().err
 
 
-H200 = Shape(
-    regs_per_multiprocessor=65536,
-    max_threads_per_multi_processor=2048,
-    shared_memory_per_multiprocessor=233472,
-    multi_processor_count=132,
-    warp_size=32,
-)
+# The snippet's own test, with its cases.
+FIT = test_persistent.test_programs_are_as_many_as_fit
 
 
-@pytest.mark.parametrize("warps", [1, 4, 16, 32])
-@pytest.mark.parametrize("shared", [0, 16, 12_288, 38_000, 196_608])
-def test_persistent_counts_the_same_programs(warps, shared, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: H200)
+@pytest.mark.parametrize(*FIT.pytestmark[0].args)
+def test_persistent_counts_the_same_programs(
+    registers, warps, shared, programs, monkeypatch
+):
+    def counted(kernel: Any, device: torch.device) -> int:
+        return 132 * timing.occupancy(kernel)
+
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    for registers in range(16, 65536 // (32 * warps) + 1):
-        metadata = Shape(num_warps=warps, shared=shared)
-        kernel = Shape(n_regs=registers, metadata=metadata)
-        resident = persistent.resident_programs(kernel, torch.device("cuda", 0))
-        assert resident == 132 * timing.occupancy(kernel)
+    monkeypatch.setattr(persistent, "resident_programs", counted)
+    FIT(registers, warps, shared, programs, monkeypatch)
 
 
 # What the parts say, on small shapes.
