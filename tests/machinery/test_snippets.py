@@ -75,7 +75,6 @@ ACTING = (
 REBOUND = section("if X:\n    kernel = 1").replace(":a]", ":b]")
 FAULTS = [
     ("X = 1\n# --8<-- [start:a]\nY = 1\n", 2, "section 'a' has no [end:a] after"),
-    (section("x = 1").replace("end:a", "end:b"), 3, "no open section; the open one is"),
     ("X = 1\n# --8<-- [end:a]\n", 2, "[end:a] ends no open section"),
     ("X = 1\n" + section("\n"), 2, "section 'a' is empty"),
     (section("x = 1") + section("y = 1"), 4, "[start:a] stands already at line 1"),
