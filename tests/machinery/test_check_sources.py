@@ -41,11 +41,6 @@ SAID = {
         f"{PAGE}:1: typed-in measurement 'TFLOP/s'",
         f"{PAGE}:85: typed-in measurement 'ms'",  # At the first line with such letters.
     ],
-    (f"{TESTS}/test_one.py", "Tests", "Tests,"): [
-        f"{PAGE}:20: output 'part/one.py' is stale [RECORD]",
-        f"{SNIPPET}:1: stale on Test GPU: {TESTS}/test_one.py [RECORD]",
-        f"{SNIPPET}:1: {UNVERIFIED}",
-    ],
     (TWO, '"""Three', '"""In 3 ms: three'): [
         f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale [REC",
         f"{PAGE}:58: holds 'twice as fast' is stale",
@@ -60,7 +55,6 @@ SAID = {
         f"{SNIPPET}:1: skipped too much on Test GPU: test_a, test_b [RECORD]",
         f"{SNIPPET}:1: {UNVERIFIED}",
     ],
-    ("benchmarks/part.py", '"one", ', ""): [f"{SNIPPET}:1: no benchmark knows it [W"],
     ("mkdocs.yml", "small.css]", "small.css, https://h.example/a.css]"): [
         f"{page}:1: <link> has 'https://h.example/a.css', which is loaded from elsewhe"
         for page in ("docs/index.md", BIBLIOGRAPHY, PAGE, "site/404.html")
