@@ -176,12 +176,14 @@ def test_the_command_prints_faults_and_fails(site, capsys):
     assert "1 faults, 0 warnings" in err
     # What lacks a GPU's record is a warning, until it is required.
     (site.root / RECORD).unlink()
+    site.verify("", one={})
     site.build()
     reason = "no GPU has a record of it"
     status, out, _ = told()
     assert (status, f"{TWO}:1: warning: {reason}" in out) == (0, True)
     status, out, _ = told("--require", "gpu")
     assert (status, f"{TWO}:1: {reason}" in out) == (1, True)
+    assert "output 'part/one.py' is that of the interpreter" in out
     site.write({"snippets/part/new.py": "x = (\n"})  # on no page
     status, _, err = told()
     assert (status, "part/new.py:1: syntax error" in err) == (1, True)
