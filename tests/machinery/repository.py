@@ -51,8 +51,6 @@ markdown_extensions:
   - admonition
   - attr_list
   - def_list
-  - footnotes
-  - md_in_html
   - tables
   - toc: {{permalink: true}}
   - pymdownx.details
@@ -82,7 +80,9 @@ def kernel(m_i, l_i):
     l_i = l_i * math.exp(
         -m_i,
     )
+    # --8<-- [start:rest]
     return "ω < Ω &amp; 'quoted'", l_i
+    # --8<-- [end:rest]
 
 
 # --8<-- [end:kernel]

@@ -20,10 +20,12 @@ TEST = '''\
 """Tests of the mirrored snippet."""
 
 from snippets.part import one
+from tests.snippets.part import suite
 
 
-def test_kernel():
-    assert True
+class TestOne(suite.Tests):
+    def test_kernel(self):
+        assert True
 '''
 
 TEXT = r"""---
@@ -40,7 +42,7 @@ $$
 
 ## The first rung
 
-1. Take x.
+1. Take $x$.
 2. Add it to itself.
 {: data-line="rescale" }
 
@@ -99,6 +101,17 @@ dot.svg
 
 Back [home](../index.md).
 
+Arithmetic is no measurement: 4096 &times; 128 numbers of 4 bytes are 2 MiB, $2x$, and
+`sleep(3 s)` is code. In the 1990s, 2 &times; 3 tiles and rows 1 and 2 s-shaped curves.
+It stops after two passes, off by one; with `x = 1` it begins.
+`--8<-- "in/code.py"` and `{: .x }` are code.
+
+| call | meaning |
+|:-----|--------:|
+| `tl.load(x)` | reads |
+| `8` | $16$ |
+| `part/one.py` | $\texttt{BLOCK\_M}$ |
+
 ```claims
 twice as fast: part seconds kernel=part/two.py n=4 < 2e-6
 ```
@@ -106,8 +119,9 @@ twice as fast: part seconds kernel=part/two.py n=4 < 2e-6
 
 SVG = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 10 10">
-<title>A dot</title><desc>A dot in the middle.</desc>
-<circle class="accent" cx="5" cy="5" r="2"/>
+<title>Ω &amp; π</title><desc>A dot in the middle.</desc>
+<defs><pattern id="a"/></defs>
+<circle class="accent" cx="5" cy="5" r="2" fill="url(#a)"/>
 </svg>
 """
 

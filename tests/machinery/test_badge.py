@@ -12,23 +12,15 @@ from verified_docs.pages import badges
 TESTS = "tests/snippets/softmax/test_online.py"
 FAILED = {"state": "failed", "failed": ["test_a[<1>]"]}
 SKIPPED = {"skipped": {"test_a": "no room", "test_b": "x"}}
-
-
-GLUON = """\
-# --8<-- [start:a]
-@gluon.jit
-def kernel():
-    pass
-# --8<-- [end:a]
-"""
 FILES = {
     "wrong_tail": '"""Wrong on purpose."""\n',
-    "gluon_copy": f'"""Copies."""\n\n{GLUON}',
+    "gluon_copy": "# --8<-- [start:a]\n@gluon.jit\ndef f(): ...\n# --8<-- [end:a]\n",
     "calls_gluon": '"""Copies."""\n\nfrom snippets.hopper.gluon_x import y\n',
 }
 ONLINE, WRONG, COPY, CALLS = "online", *FILES
 UNVERIFIED = "unverified", "Unverified: no test has run"
 OUTDATED = "stale", "Stale: changed since its GPU run"
+NEITHER = "failed", "Not verified: stale on H200; failed on L4"
 # What was recorded of a file on the interpreter and on two GPUs, and its badge.
 STATES = [
     (ONLINE, {}, UNVERIFIED),
@@ -41,6 +33,7 @@ STATES = [
     (ONLINE, {H200: {}, L4: {}}, ("verified", "GPU-verified on H200 and L4")),
     (ONLINE, {H200: {}, L4: STALE}, ("verified", "GPU-verified on H200; stale on L4")),
     (ONLINE, {H200: {}, L4: FAILED}, ("failed", "GPU-verified on H200; failed on L4")),
+    (ONLINE, {H200: STALE, L4: FAILED}, NEITHER),
     (ONLINE, {H200: SKIPPED}, ("skipped", "Not verified: skipped too much on H200")),
     (WRONG, {}, ("wrong", f"Wrong on purpose: {UNVERIFIED[1]}")),
     (WRONG, {"": {}}, ("wrong", "Wrong on purpose: Interpreter only: no GPU run")),

@@ -29,6 +29,7 @@ from snippets.softmax import persistent
 from tests.harness.language import replaced_once
 from tests.machinery.repository import ROOT
 from tests.snippets.backward.reduce_add import teach
+from tests.snippets.softmax import test_persistent
 from verified_docs.code import snippets
 from verified_docs.evidence import records
 
@@ -72,7 +73,7 @@ def part(name: str = "measurements", **facts: Any) -> Part:
             "missing": raising(ModuleNotFoundError("No module named 'peer'")),
         },
         "check": check,
-        "facts": lambda name, shape: {"bytes": 4 if name == "copy" else 8},
+        "facts": lambda name, _: {"bytes": 4 if name == "copy" else 8, "flops": 6},
         "measure": first_dry,
         "name": f"softmax/{name}",
     }
@@ -103,7 +104,9 @@ def written(path: Path) -> dict[str, Any]:
 
 
 def test_a_list_is_filled(path: Path) -> None:
-    assert Run(path, FACTS, {"cudnn": "9"}).fill(part(against={"times_copy": "copy"}))
+    own = published(OWN) | {"one_row + more": Kernel(OWN)}
+    whole = part(own=own, ceiling="matmul", against={"times_copy": "copy"})
+    assert Run(path, FACTS, {"cudnn": "9"}).fill(whole)
     record = written(path)
     assert record["environment"] == FACTS | {"sm_clock": "1 to 2 MHz"}
     assert record["ceilings"] == {"copy": 4.0, "matmul": 2.0}
@@ -112,14 +115,19 @@ def test_a_list_is_filled(path: Path) -> None:
         "dtype": "float32",
         "cols": 16,
         "bytes": 8,
+        "flops": 6,
         "seconds": 1.0,
         "launches": [{"a": 1}],
         "bytes_per_second": 8.0,
-        "fraction_of_copy": 1.0,  # the copy takes half the time, for half the bytes
-        "times_copy": 0.5,
+        "flops_per_second": 6.0,
+        "fraction_of_matmul": 3.0,
+        "fraction_of_copy": 0.5,  # the copy takes a quarter of the time, for half of it
+        "times_copy": 0.25,
     }
+    more = record["measurements"][1]
+    assert (more["of"], more["times_published"]) == (OWN, 2)
     assert [(e["kernel"], e["cols"]) for e in record["measurements"]] == [
-        (name, cols) for cols in (16, 32) for name in (OWN, "copy")
+        (name, cols) for cols in (16, 32) for name in (*own, "copy")
     ]
     reasons = {r["kernel"]: r["reason"].partition(";")[0] for r in record["refusals"]}
     assert reasons.keys() == {"wrong", "unwilling"}  # nobody missed the missing one
@@ -193,16 +201,6 @@ def test_a_failure_costs_its_list_and_nothing_else(path, capsys):
     assert "measurements is not recorded: 4 failures" in said
 
 
-def test_what_speed_is_divided_by(path: Path) -> None:
-    own = published(OWN) | {"one_row + more": Kernel(OWN)}
-    flops = {"facts": lambda name, shape: {"flops": 6}, "ceiling": "matmul"}
-    assert Run(path, FACTS, {}).fill(part(own=own, peers={}, **flops))
-    whole, more = written(path)["measurements"][:2]
-    assert (whole["flops_per_second"], whole["fraction_of_matmul"]) == (6, 3)
-    assert (more["of"], more["times_published"]) == (OWN, 2)
-    assert "times_published" not in whole
-
-
 def test_the_command_line(path, monkeypatch, capsys):
     assert command.main(["softmax"]) == 1
     assert "no GPU here" in capsys.readouterr().err
@@ -228,27 +226,20 @@ def test_the_command_line(path, monkeypatch, capsys):
     assert "there is no part softmax/forward: one/a" in capsys.readouterr().err
 
 
-H200 = Shape(
-    regs_per_multiprocessor=65536,
-    max_threads_per_multi_processor=2048,
-    shared_memory_per_multiprocessor=233472,
-    multi_processor_count=132,
-    warp_size=32,
-)
+# The snippet's own test, with its cases.
+FIT = test_persistent.test_programs_are_as_many_as_fit
 
 
-@pytest.mark.parametrize("warps", [1, 4, 16, 32])
-@pytest.mark.parametrize("shared", [0, 16, 12_288, 38_000, 196_608])
-def test_persistent_counts_the_same_programs(warps, shared, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: H200)
+@pytest.mark.parametrize(*FIT.pytestmark[0].args)
+def test_persistent_counts_the_same_programs(
+    registers, warps, shared, programs, monkeypatch
+):
+    def counted(kernel: Any, device: torch.device) -> int:
+        return 132 * timing.occupancy(kernel)
+
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
-    for registers in range(16, 65536 // (32 * warps) + 1):
-        metadata = Shape(num_warps=warps, shared=shared)
-        kernel = Shape(n_regs=registers, metadata=metadata)
-        resident = persistent.resident_programs(kernel, torch.device("cuda", 0))
-        assert resident == 132 * timing.occupancy(kernel)
-        if (registers, warps, shared) == (44, 4, 12_288):  # as bf16 with 128 columns
-            assert resident == 1320  # once 1452 were launched
+    monkeypatch.setattr(persistent, "resident_programs", counted)
+    FIT(registers, warps, shared, programs, monkeypatch)
 
 
 # What the parts say, on small shapes.

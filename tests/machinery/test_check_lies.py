@@ -19,7 +19,6 @@ FORMULA = "code in a formula"
 TYPED = "typed-in measurement"
 UNRENDERED = "left unrendered"
 UNSEEN = "characters that nobody sees"
-END = "it does not end in the article in which it begins"
 ABROAD = "is neither of this site nor of"
 COMMAND = "which README does not list"
 MARKUP = "markup around the article"
@@ -29,48 +28,24 @@ TABLE = "record: part\nrows: kernel\ncolumns: n\nvalue: seconds\nformat: us\n"
 ONE = "{file: part/one.py}"
 TWO = "{measured: part seconds kernel=part/two.py n=4 | us}"
 
-# What a page may not hold: elements that preformat, hide, bring another document or a
-# picture of code, and comments that a browser ends before Markdown does.
-ELEMENTS = (
-    "pre textarea xmp listing plaintext samp kbd tt ins del mark style script "
-    "iframe object embed form button template noscript dialog canvas svg math video "
-    "font picture input br img"
-)
+# What attribute lists may not say.
 ATTRIBUTES = [
     'style="font-family: monospace"',
-    "hidden",
+    'hidden=""',
     'aria-hidden="true"',
-    "contenteditable",
     'title="in 4 ms"',
     'onclick="x()"',
-]  # fmt: skip
-FOREIGN = [
-    "!!! note\n\n    <pre>x = 1</pre>",
-    "A\n\n    x = 1\n",
-    'Fast\n{: style="font-family: monospace" }',
-    '<meta http-equiv="refresh" content="0; url=//h.example">',
-    "![The kernel: x = 1](../assets/dot.svg)",
-    "As before[^1].\n\n[^1]: `x = 1`",
-    "<!-- x = 1 -->",
-    "<!--><pre>x = 1</pre>-->",
-    "<!-- a --!><pre>x = 1</pre> -->",
-    "<?php x = 1 ?>",
-    # The machinery's classes.
-    "*7*{: .measured }",
-    "*twice as fast*{: .holds }",
-    '<div markdown="1" class="highlight">\n\nx = 1\n\n</div>',
-    '<figure class="snippet" data-snippet="part/one.py">x = 1</figure>',
+    ".measured",
+    ".holds",
+    ".highlight",
+    """data-made='["", "python", "x = 1", {}]'""",
 ]
 # Of a page: (rule, Markdown). They build.
 PAGES = [
-    *((ELEMENT, f"<{tag}>x = 1</{tag}>") for tag in ELEMENTS.split()),
-    *((ELEMENT, f"<p {attribute}>x = 1</p>") for attribute in ATTRIBUTES),
-    *((ELEMENT, text) for text in FOREIGN),
-    (ELEMENT, """<p data-made='["", "python", "x = 1", {}]'>x = 1</p>"""),
-    # The end of the article.
-    (END, "<div data-end hidden></div></article><pre>x = 1</pre><article>"),
-    (END, "</article><p>So it is the fastest.</p>"),
-    (END, "</article><div style='font-family: monospace'>x</div>"),
+    *((ELEMENT, f"x = 1\n{{: {attribute} }}") for attribute in ATTRIBUTES),
+    (ELEMENT, "A\n\n    x = 1\n"),
+    (ELEMENT, "A  \nB"),
+    (ELEMENT, "![The kernel: x = 1](../assets/dot.svg)"),
     # Listings of inline code.
     (LISTING, "| a |\n|---|\n| `x = 1` |\n| `y = x` |"),
     (LISTING, "1. `for i in range(3):`"),
@@ -86,7 +61,6 @@ PAGES = [
     # Figures that name no source.
     (TYPED, "It takes 3.5 µs here."),
     (TYPED, "It takes **12** ms here."),
-    (TYPED, "| a |\n|---|\n| 4.2 TB/s |"),
     (TYPED, "At 4 terabytes per second."),
     (TYPED, "It is 3.1 times faster."),
     (TYPED, "It is twice as fast."),
@@ -102,7 +76,6 @@ PAGES = [
     (TYPED, f"```measurements\n{TABLE}title: Twice as fast\n```"),
     # Text that looks otherwise than it reads.
     (UNSEEN, "abc \u202e cba"),
-    (UNSEEN, "kern\u200bel"),
     (UNSEEN, "a\u034f\ufe0fb"),
     (TYPED, "It moves 600 GB/second."),
     (TYPED, "It moves 600 GBps."),
@@ -120,28 +93,23 @@ PAGES = [
     (TYPED, "It reaches `610 TFLOP/s`."),
     (TYPED, "It reaches $610$ TFLOP/s."),
     (TYPED, r"It is $2\times$ faster."),
-    (TYPED, "| kernel | TFLOP/s |\n|---|---|\n| ours | 610 |"),
     (TYPED, "| kernel | speed (TFLOP/s) |\n|---|---|\n| ours | **610** |"),
-    (TYPED, '<table><tr><td data-label="610 TFLOP/s">x</td></tr></table>'),
+    (TYPED, '| a |\n|---|\n| x {: data-label="610 TFLOP/s" } |'),
     (TYPED, "| kernel | ours |\n|---|---|\n| time, ms | `0.61` |"),
-    (UNSEEN, "tag\U000e0041"),
     (UNSEEN, "own \ue123"),
     # What was meant to be replaced.
     (UNRENDERED, '--8<-- "part/one.py"'),
     (UNRENDERED, "Look at [start:kernel]."),
     (UNRENDERED, "```python title=a b\nx"),
     (UNRENDERED, "{: .x } y"),
-    (UNRENDERED, "<div>\\(x^2\\)</div>"),
-    (UNRENDERED, "<p>$$x$$ so</p>"),
     # Addresses.
-    (ABROAD, '<a href="javascript:x()">x</a>'),
-    (ABROAD, '<a href="data:text/html,<pre>x = 1</pre>">x</a>'),
-    ("leads to no file of the site", '<a href="../gone/">x</a>'),
-    ("has no anchor 'lost'", '<a href="#lost">x</a>'),
-    ("breaks below a sub-path", '<a href="/part/page/">x</a>'),
-    ("leads to no file of the site", '<a href="../../../x.html">x</a>'),
-    ("needs a / at its end", '<a href="../../part/page">x</a>'),
-    ("2 elements have the id", '## Twofold\n\n<span id="twofold">x</span>'),
+    (ABROAD, "[x](javascript:x())"),
+    ("leads to no file of the site", "[x](../gone/)"),
+    ("has no anchor 'lost'", "[x](#lost)"),
+    ("breaks below a sub-path", "[x](/part/page/)"),
+    ("leads to no file of the site", "[x](../../../x.html)"),
+    ("needs a / at its end", "[x](../../part/page)"),
+    ("2 elements have the id", "x\n{: #twice }\n\ny\n{: #twice }"),
     ("no line of code is marked", "- x\n{: data-line='gone' }"),
     # Commands.
     (COMMAND, "```console\n$ rm -r x\n```"),
@@ -150,12 +118,8 @@ PAGES = [
 # Of what stands before a page: (rule, front matter), in all forms that MkDocs knows.
 FRONT = [
     (TYPED, "---\ndescription: Runs at 610 TFLOP/s\n---"),
-    (TYPED, "---\nidea: in 4 ms\n---"),
-    (TYPED, "---\ngives: it is twice as fast\n---"),
-    (MARKUP, "---\ndescription: <pre>x = 1</pre>\n---"),
     (MARKUP, """---\ndescription: '"><script>x()</script>'\n---"""),
     ("front matter has 'title'", "---\ntitle: x = 1\n---"),
-    ("front matter has 'template'", "---\ntemplate: 404.html\n---"),
     ("front matter has 'title'", "--- \ntitle: x = 1\n..."),
     ("front matter has 'title'", "\ufefftitle: x = 1\n"),
 ]
@@ -201,8 +165,6 @@ EDITS = {
     ("site/search/search_index.json", "It doubles", "x = 1"): OTHERWISE,
     ("site/snippets/part/one.py", "-m_i", "+m_i"): OTHERWISE,
     ("site/assets/new.js", "", "x = 1"): NOWHERE,
-    ("site/snippets/a.py", "", "x = 1"): NOWHERE,
-    ("site/records/a/b.json", "", "x = 1"): NOWHERE,
 }
 
 
@@ -222,15 +184,12 @@ def test_a_lie_in_the_built_site(site, tmp_path):
 
 HTML = '<!doctype html><html><head><meta charset="utf-8"></head><pre>x = 1</pre>'
 MISPLACED = {
-    "docs/part/lie.html": HTML,
     "docs/assets/lie.html": HTML,
-    "docs/assets/lie.xhtml": HTML,
     "docs/part/lie.htm": HTML,
     "docs/part/lie.markdown": "    x = 1\n",
     "docs/part/bare": "x = 1",
     "docs/lie.js": "x = 1",
     "snippets/part/lie.txt": "x = 1",
-    "records/lie.md": "    x = 1\n",
     "records/lie.json": "{}",
     "records/test-gpu/more/part.json": "{}",
 }
@@ -249,25 +208,3 @@ def test_a_file_that_is_no_page_has_a_place_of_its_own_and_is_no_copy(site):
     assert [f.path for f in found if OTHERWISE in f.reason] == [
         "site/snippets/part/one.py"
     ]
-
-
-SOUND = """\
-Arithmetic is no measurement: 4096 \u00d7 128 numbers of 4 bytes are 2 MiB,
-$2x$, and `sleep(3 s)` is code. In the 1990s,
-2 \u00d7 3 tiles and rows 1 and 2 s-shaped curves.
-It stops after two passes, off by one; with `x = 1` it begins.
-`--8<-- "in/code.py"` and `{: .x }` are code.
-
-| call | meaning |
-|:-----|--------:|
-| `tl.load(x)` | reads |
-| `8` | $16$ |
-| `part/one.py` | $\\texttt{BLOCK\\_M}$ |
-"""
-
-
-def test_what_only_looks_like_a_lie_passes_below_any_path(site, monkeypatch):
-    site.write({"docs/part/fine.md": f"# Fine\n\n{SOUND}"})
-    monkeypatch.setenv("SITE_URL", "https://docs.example/below/here/")
-    site.build()
-    assert check.findings(site.root, site.root / "site") == []

@@ -86,7 +86,6 @@ def test_what_is_false(repository, query, reason):
             "kernel=softmax/online.py cols=4096 has no partner with kernel=torch",
         ),
         (f"{ONE} < kernel=softmax/three_pass.py,torch.sotfmax", "no kernel 'torch.sot"),
-        (f"{ONE} < kernle=torch.softmax", "no measurement has 'kernle'"),
         (f"{TWO} rows>=1 < 5", "no measurement has 'rows'"),
         (f"{TWO} cols>=4096 < 5", "no measurement has cols<=2048 kernel=softmax/onl"),
         (f"{ONE} < 5 torch.softmax", "'torch.softmax' is no filter"),

@@ -7,20 +7,11 @@ from types import ModuleType
 
 import pytest
 
+from tests.machinery.small_site import SVG
 from tests.snippets.attention import tile_maps as attention
 from tests.snippets.backward import tile_maps as backward
 from verified_docs.pages.diagrams import render
 from verified_docs.pages.errors import PageError
-
-SVG = """<?xml version="1.0"?>
-<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 480 100">
-  <title>Ω &amp; π</title>
-  <desc>What it shows.</desc>
-  <defs><pattern id="a"/></defs><path d="M0,0" fill="url(#a)"/>
-  <text class="ink" font-size="14">Ω</text>
-</svg>
-"""
-
 
 FOREIGN = (
     "<style>text { font-family: monospace }</style>",
@@ -49,15 +40,15 @@ def test_a_diagram_is_named_and_its_ids_move_together(tmp_path):
     assert svg.find("title[@id='p-title']").text == "Ω & π"
     ids = {element.get("id") for element in svg.iter() if element.get("id")}
     assert ids == {"p-a", "p-title", "p-desc"}
-    assert svg.find("path").get("fill") == "url(#p-a)"
+    assert svg.find("circle").get("fill") == "url(#p-a)"
 
 
 @pytest.mark.parametrize(
     ("old", "new", "reason"),
     [
         ("<title>Ω &amp; π</title>", "<title> </title>", "it needs a <title>"),
-        ("<desc>What it shows.</desc>", "", "it needs a <title>, a <desc>"),
-        ('viewBox="0 0 480 100"', "", "and a viewBox"),
+        ("<desc>A dot in the middle.</desc>", "", "it needs a <title>, a <desc>"),
+        ('viewBox="0 0 10 10"', "", "and a viewBox"),
         *(
             ("</svg>", f"{part}</svg>", "nothing that a diagram may hold")
             for part in FOREIGN

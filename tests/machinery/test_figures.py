@@ -174,7 +174,6 @@ def test_what_has_not_run_is_not_yet_measured(repository):
         ("softmax f kernle=x", "no measurement has 'kernle'"),
         ("softmax f part=maksed", "'maksed' is no list of measurements; there are: "),
         ("sofmax f", "there is no record 'sofmax'; there may be: softmax"),
-        ("softmax f online", "no measurement has 'online'; they have: "),
         ("softmax /ceilings/copy | parsec", "'parsec' is no format; the formats are"),
         ("softmax /ceilings/copy | TFLOP/s", "copy is shown as TB/s or GB/s, not as"),
         ("softmax /ceilings/copy", "not as a bare number"),

@@ -10,46 +10,35 @@ from tests.snippets import conftest
 from verified_docs import layout
 from verified_docs.evidence import records
 
-SNIPPET = """
-import torch
-import triton
-import triton.language as tl
-
-@triton.jit
-def kernel(y_ptr, n, BLOCK: tl.constexpr):
-    offs = tl.arange(0, BLOCK)
-    tl.store(y_ptr + offs, 1.0, offs < n)
-
-def ones(n, more=0):
-    y = torch.empty(n)
-    kernel[(1,)](y, n + more, BLOCK=16)
-    return y
-
-print("ran")
-"""
+NAME = "start/wrong_no_mask.py"
 TESTS = """
 import pytest
 import torch
 from hypothesis import given, settings, strategies as st
-from snippets.part import wrong_ones as ones
+from snippets.start import wrong_no_mask
 from tests.harness.accuracy import check_accuracy
 from tests.harness.bounds import OutOfBounds
 from tests.harness.poison import guarded
 
+def ones(n):
+    x, y, out = torch.ones(n), torch.zeros(n), torch.empty(n)
+    wrong_no_mask.add(x, y, out, block=16)
+    return out
+
 @pytest.mark.leaves_tensors
 def test_marked_and_caught():
-    ones.ones(9, 1)
+    ones(9)
 
 @pytest.mark.leaves_tensors
 def test_marked_but_sound():
-    ones.ones(9)
+    ones(16)
 
 def test_unmarked():
-    ones.ones(9, 1)
+    ones(9)
 
 def test_expected():
     with pytest.raises(OutOfBounds):
-        ones.ones(9, 1)
+        ones(9)
 
 def test_guard():
     y = torch.empty(4)
@@ -61,11 +50,11 @@ def test_guard_before_is_whole():
 
 @given(n=st.integers(1, 9))
 def test_property(device, n):
-    one = guarded(torch.ones(n, device=device))
-    check_accuracy(ones.ones(n), one.double(), one)
+    one = guarded(torch.ones(16 * n, device=device))
+    check_accuracy(ones(16 * n), one.double(), one)
 
 def test_wrong():
-    check_accuracy(ones.ones(2), torch.zeros(2).double(), torch.zeros(2))
+    check_accuracy(ones(16), torch.zeros(16).double(), torch.zeros(16))
 
 @pytest.mark.gpu
 def test_gpu():
@@ -83,7 +72,7 @@ def test_what_they_catch_and_what_they_let_through(pytester, monkeypatch):
     shutil.copytree(ROOT / "tests/harness", tree.root / "tests/harness")
     for name in ("pytest.ini", "tests/conftest.py", "tests/snippets/conftest.py"):
         tree.write({name: (ROOT / name).read_bytes(), "tests/__init__.py": ""})
-    tree.snippet("part/wrong_ones.py", SNIPPET, TESTS)
+    tree.snippet(NAME, (ROOT / layout.snippet_file(NAME)).read_bytes(), TESTS)
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     run = pytester.runpytest_subprocess("--rootdir=.", "-rA", "tests/snippets")
     run.assert_outcomes(passed=6, failed=3, errors=1, skipped=1)
@@ -95,7 +84,7 @@ def test_what_they_catch_and_what_they_let_through(pytester, monkeypatch):
         "FAILED *::test_marked_but_sound *",
         "*: the kernel was not seen to leave its tensors",
         "FAILED *::test_unmarked *",
-        "*OutOfBounds: kernel stores 1 of 10 elements outside *y_ptr +9 elements*",
+        "*OutOfBounds: add_kernel loads 7 of 16 elements outside *x_ptr +9 elements*",
         "FAILED *::test_wrong *",
         "*error 1.00e+00 above the bound *",
         "ERROR *::test_guard *",
@@ -103,7 +92,7 @@ def test_what_they_catch_and_what_they_let_through(pytester, monkeypatch):
     ):
         run.stdout.fnmatch_lines_random(line)
     seen = records.load(tree.root / layout.verification_file()).snippets
-    assert [entry.state for entry in seen["part/wrong_ones.py"].values()] == ["failed"]
+    assert [entry.state for entry in seen[NAME].values()] == ["failed"]
 
 
 def test_memcheck_without_a_gpu_is_refused(monkeypatch, pytestconfig):

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import textwrap
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -22,42 +21,34 @@ RECORD = layout.verdicts_file()
 SNIPPET = "part/double.py"
 TEST = "tests/snippets/part/test_double.py"
 FILES = {
-    "pytest.ini": """
-        [pytest]
-        addopts = --import-mode=importlib
-        pythonpath = .
-        markers = demo: left out
-        """,
-    "snippets/part/double.py": """
-        import time
+    "pytest.ini": """[pytest]
+addopts = --import-mode=importlib
+pythonpath = .
+markers = demo: left out
+""",
+    "snippets/part/double.py": """import time
 
-        def double(x):
-            for _ in range(2 - 1):
-                time.sleep(0)
-            return 2 * x
-        """,
-    TEST: """
-        from snippets.part import double
-        from tests.harness.helper import InterpreterError
+def double(x):
+    for _ in range(2 - 1):
+        time.sleep(0)
+    return 2 * x
+""",
+    TEST: """from snippets.part import double
+from tests.harness.helper import InterpreterError
 
-        def test_of_three():
-            try:
-                found = double.double(3)
-            except TypeError as error:
-                raise InterpreterError from error
-            assert found == 6
-        """,
+def test_of_three():
+    try:
+        found = double.double(3)
+    except TypeError as error:
+        raise InterpreterError from error
+    assert found == 6
+""",
     "tests/__init__.py": "",
-    "tests/harness/helper.py": """
-        class InterpreterError(Exception):
-            pass
-        """,
+    "tests/harness/helper.py": "class InterpreterError(Exception): pass\n",
     "tests/mutants/judge.py": "# the judge\n",
-    "tests/conftest.py": """
-        from hypothesis import settings
-
-        settings.register_profile("mutant")
-        """,
+    "tests/conftest.py": """from hypothesis import settings
+settings.register_profile("mutant")
+""",
 }
 BUG = Mutant("2 * x", "3 * x", "bug")
 
@@ -70,8 +61,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def root(folder: Path) -> Path:
     shutil.rmtree(folder)
-    files = {name: textwrap.dedent(text).lstrip("\n") for name, text in FILES.items()}
-    Repository(folder).write(files)
+    Repository(folder).write(FILES)
     return folder
 
 

@@ -1,97 +1,62 @@
 """`make new`: the files of a rung, green at once."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.machinery.repository import Repository
+from tests.machinery.small_site import SmallSite
 from verified_docs.new import NewError, lay_out
 
-CONFIG = """\
-nav:
-  - Home: index.md
-  # The first part.
-  - One:
-      - Old: one/old.md
-      - Notebook: one/late.ipynb
-  - Two: [two/other.md]
-"""
-SNIPPET = """\
-'''What old does.'''
-
-# --8<-- [start:kernel]
-def older(x): ...
-# --8<-- [end:kernel]
-"""
-TEST = """from snippets.one import old
-from tests.snippets.one import suite
-
-class TestOld:
-    pass
-"""
-SHOWN = """\
-```svg
-diagrams/one/old.svg
-```
-
-```python
---8<-- "one/old.py:kernel"
-```
-"""
-MUTANTS = '"""Bugs that the tests of snippets/one/old.py must catch."""\n'
+MUTANTS = '"""Bugs that the tests of snippets/part/one.py must catch."""\n'
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    repository = Repository(tmp_path, "one")
-    repository.snippet("one/old.py", SNIPPET, TEST)
-    more = {"tests/mutants/one/old.py": MUTANTS, "docs/one/old.md": SHOWN}
-    repository.write({"mkdocs.yml": CONFIG, **more})
-    return tmp_path
+def site(site: SmallSite) -> SmallSite:
+    site.write({"tests/mutants/part/one.py": MUTANTS})
+    return site
 
 
-def test_a_rung_begins_as_a_copy(root):
-    line = "      - Brand new: one/brand-new.md\n"
+def test_a_rung_begins_as_a_copy(site):
+    last = "  - Page: part/page.md\n"
+    more = f"{last}  - Brand new: part/brand-new.md\n"
     wanted = {
-        "snippets/one/brand_new.py": ["What brand_new does", "def older"],
-        "tests/snippets/one/test_brand_new.py": [
-            "from snippets.one import brand_new",
-            "class TestBrandNew:",
+        "snippets/part/brand_new.py": ["def kernel"],
+        "tests/snippets/part/test_brand_new.py": [
+            "from snippets.part import brand_new",
+            "class TestBrandNew(suite.Tests):",
         ],
-        "tests/mutants/one/brand_new.py": ["snippets/one/brand_new.py"],
-        "docs/one/brand-new.md": [
-            '--8<-- "one/brand_new.py"',
-            "```svg\ndiagrams/one/old.svg\n```\n\n## The kernel",
+        "tests/mutants/part/brand_new.py": ["snippets/part/brand_new.py"],
+        "docs/part/brand-new.md": [
+            '--8<-- "part/brand_new.py"',
+            "```svg\ndot.svg\n```\n\n## The kernel",
         ],
-        "mkdocs.yml": [CONFIG.replace("late.ipynb\n", f"late.ipynb\n{line}")],
+        "mkdocs.yml": [site.read("mkdocs.yml").replace(last, more)],
     }
-    assert lay_out(root, "one/brand_new", "old") == [*wanted]
+    assert lay_out(site.root, "part/brand_new", "one") == [*wanted]
     for file, texts in wanted.items():
-        assert all(text in (root / file).read_text() for text in texts)
+        assert [text for text in texts if text not in site.read(file)] == []
+    assert not any("FAULT" in text for text in site.found())
 
 
 @pytest.mark.parametrize(
     ("rung", "origin", "reason"),
     [
-        ("one/old", "old", "snippets/one/old.py is there already"),
-        ("one/new", "gone", "snippets/one/gone.py is not there"),
-        ("two/new", "old", "snippets/two/old.py is not there"),
-        ("../new", "old", "is no name"),
+        ("part/one", "one", "snippets/part/one.py is there already"),
+        ("part/new", "gone", "snippets/part/gone.py is not there"),
+        ("other/new", "one", "snippets/other/one.py is not there"),
+        ("../new", "one", "is no name"),
         ("", "", "is no name"),
     ],
 )
-def test_nothing_is_written_where_something_is_wrong(root, rung, origin, reason):
-    before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}
+def test_nothing_is_written_where_something_is_wrong(site, rung, origin, reason):
+    before = {p: p.read_bytes() for p in site.root.rglob("*") if p.is_file()}
     with pytest.raises(NewError, match=reason):
-        lay_out(root, rung, origin)
-    assert {p: p.read_bytes() for p in root.rglob("*") if p.is_file()} == before
+        lay_out(site.root, rung, origin)
+    assert {p: p.read_bytes() for p in site.root.rglob("*") if p.is_file()} == before
 
 
-def test_a_rung_may_begin_a_part(root):
-    lay_out(root, "fresh/new", "one/old")
-    test = (root / "tests/snippets/fresh/test_new.py").read_text()
+def test_a_rung_may_begin_a_part(site):
+    site.edit("mkdocs.yml", "reference/bibliography.md", "'late/last.ipynb'  # so")
+    lay_out(site.root, "fresh/new", "part/one")
+    test = site.read("tests/snippets/fresh/test_new.py")
     assert "from snippets.fresh import new" in test
-    assert "from tests.snippets.one import suite" in test
-    added = "late.ipynb\n      - New: fresh/new.md\n"
-    config = (root / "mkdocs.yml").read_text()
-    assert config == CONFIG.replace("late.ipynb\n", added)
+    assert "from tests.snippets.part import suite" in test
+    assert "ipynb'  # so\n  - New: fresh/new.md\n" in site.read("mkdocs.yml")

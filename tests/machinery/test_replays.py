@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,20 +22,15 @@ if not triton.knobs.runtime.interpret:
 
 from snippets.backward.autograd import attention
 from snippets.softmax.wrong_blocks import softmax
-from tests.replays import Replay, Run, Show
+from tests.replays import Show
 from tests.replays.sentences import StoryError
+from tests.replays.softmax import wrong_blocks
 from tests.replays.story import Story
 from tests.replays.watch import Watch
 
 ROOT = Path(__file__).parents[2]
 KERNEL = snippets.load(ROOT, "softmax/wrong_blocks.py")
-LINES = {
-    "x = tl.load": "Load {count} numbers of tile {tile}: {x}.",
-    "m_i = tl.max": "The largest of them is {m_i}.",
-    "l_i = tl.sum": "They add up to {l_i}.",
-    "output": "Divide by {l_i}.",
-    "tl.store": "Store {bytes} bytes.",
-}
+LINES = wrong_blocks.REPLAY.lines
 ONE = "part/one.py"
 RECORD, DESCRIBED = layout.replay_record(ONE), layout.replay_file(ONE)
 RUN = {
@@ -66,26 +62,14 @@ def watch() -> Watch:
 
 
 def told(watch: Watch, snippet: Snippet = KERNEL, **changes: object) -> dict:
-    """The story of a description of the kernel's replay, as a record has it."""
-    options: dict = {
-        "call": softmax,
-        "expected": softmax,
-        "runs": {"one": Run("One", {})},
-        "memory": [Show("x", "x", "input"), Show("y", "y", "output")],
-        "state": [Show("x", "x", "tile"), Show("m_i", "m", "maximum"),
-                  Show("l_i", "l", "sum")],
-        "lines": LINES,
-        "frames": "output",
-        "program": "row {0}",
-        "formulas": {},
-        "symbols": lambda x: {},
-        "gain": "Once each.",
-    } | changes  # fmt: skip
-    return Story(Replay(**options), snippet, watch, {}).record("One", "one")
+    """The story of the kernel's description, with changes, as a record has it."""
+    replay = replace(wrong_blocks.REPLAY, **changes)
+    return Story(replay, snippet, watch, {}).record("One", "one")
 
 
 def test_steps_and_state_are_what_a_line_does_and_changes(watch: Watch) -> None:
-    made = told(watch)
+    said = {"x = tl.load": "Load {count} numbers of tile {tile}: {x}."}
+    made = told(watch, lines={**LINES, **said})
     first, second = made["programs"]
     assert (first["label"], second["label"]) == ("row 0", "row 1")
     steps = made["steps"]
@@ -96,16 +80,15 @@ def test_steps_and_state_are_what_a_line_does_and_changes(watch: Watch) -> None:
     read = [step["reads"] for step in steps if "reads" in step]
     assert read == [[["x", [0, 2]]], [["x", [2, 1]]], [["x", [3, 2]]], [["x", [5, 1]]]]
     states = [step["state"] for step in steps[:3]]
-    assert states == [{"x": [1, 2]}, {"m_i": [2]}, {"l_i": [1.37]}]
-    assert set(steps[2]["drop"]) == {"x", "m_i"}
-    assert [steps[n]["say"] for n in (0, 2, 5)] == [
+    assert states == [{"x": [1, 2]}, {"m_i": [2]}, {"numerator": [0.368, 1]}]
+    assert set(steps[3]["drop"]) == {"x", "m_i"}
+    assert [steps[n]["say"] for n in (0, 6)] == [
         "Load 2 numbers of tile 1: 1, 2.",
-        "They add up to 1.37.",
         "Load 1 numbers of tile 2: 5, −∞.",  # noqa: RUF001
     ]
     # What a silent line changes is shown with the next.
     steps = told(watch, lines={**LINES, "m_i = tl.max": ""})["steps"]
-    assert set(steps[1]["state"]) == {"m_i", "l_i"}
+    assert set(steps[1]["state"]) == {"m_i", "numerator"}
 
 
 def test_a_line_sets_what_it_loads_and_a_call_sets_what_it_returns():

@@ -7,40 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.machinery.repository import Repository
+from tests.machinery.repository import ONLINE, Repository
 from verified_docs import layout
 from verified_docs.code import snippets
 from verified_docs.code.sections import SnippetError
-
-FILE = '''"""A file."""
-
-import math
-
-
-# --8<-- [start:kernel]
-def kernel(x):
-    # --8<-- [line:grow]
-    y = max(
-        x,
-        1,
-    )
-    # --8<-- [line:loop]
-    for _ in range(3):
-        y += 1
-
-    return y
-
-
-# --8<-- [end:kernel]
-
-
-# --8<-- [start:demo]
-if __name__ == "__main__":
-    # --8<-- [start:inner]
-    print(kernel(math.pi))
-    # --8<-- [end:inner]
-# --8<-- [end:demo]
-'''
 
 
 def parse(text: str | bytes) -> snippets.Snippet:
@@ -52,39 +22,27 @@ def section(body: str) -> str:
     return f"# --8<-- [start:a]\n{body}\n# --8<-- [end:a]\n"
 
 
-KERNEL = """def kernel(x):
-    y = max(
-        x,
-        1,
-    )
-    for _ in range(3):
-        y += 1
-
-    return y
-"""
-SAID = "print(kernel(math.pi))\n"
-DEMO = f'if __name__ == "__main__":\n    {SAID}'
-# The text of each section; an inner one is dedented, and part of the outer.
+# The lines of each section, and the function of which it shows only a part. Blank lines
+# around markers count once.
 SECTIONS = {
-    "": f'"""A file."""\n\nimport math\n\n\n{KERNEL}\n\n{DEMO}',
-    "kernel": KERNEL,
-    "demo": DEMO,
-    "inner": SAID,
+    "": ([1, 2, 3, 4, 5, 7, 9, 10, 11, 13, 15, 16, 21, 22, 23], ""),
+    "kernel": ([7, 9, 10, 11, 13], ""),
+    "rest": ([13], "kernel"),
+    "demo": ([21, 22, 23], ""),
 }
 
 
 def test_a_section_is_its_lines_without_markers():
-    found = parse(FILE)
-    assert {name: found.section(name).text for name in SECTIONS} == SECTIONS
+    found = parse(ONLINE)
     assert [*found.sections] == [*SECTIONS][1:]
-    # A marked line is a whole statement, or the header of a compound one.
-    marks = {"grow": range(1, 5), "loop": range(5, 6)}
-    assert found.section("kernel").marks == marks
-    assert found.sha256 == hashlib.sha256(FILE.encode()).hexdigest()
-    lines = FILE.split("\n")
-    for each in (found.whole, *found.sections.values()):
-        shown = textwrap.dedent("\n".join(lines[n - 1] for n in each.numbers))
-        assert (f"{shown}\n", each.cut) == (each.text, "")
+    lines = ONLINE.split("\n")
+    for name, shown in SECTIONS.items():
+        each = found.section(name)
+        assert (each.numbers, each.cut) == shown
+        text = textwrap.dedent("\n".join(lines[n - 1] for n in each.numbers))
+        assert each.text == f"{text}\n"
+    assert found.section("kernel").marks == {"rescale": range(1, 4)}
+    assert found.sha256 == hashlib.sha256(ONLINE.encode()).hexdigest()
 
 
 def test_a_mark_passes_comments_and_may_lie_inside_a_statement():
@@ -117,7 +75,6 @@ ACTING = (
 REBOUND = section("if X:\n    kernel = 1").replace(":a]", ":b]")
 FAULTS = [
     ("X = 1\n# --8<-- [start:a]\nY = 1\n", 2, "section 'a' has no [end:a] after"),
-    (section("x = 1").replace("end:a", "end:b"), 3, "no open section; the open one is"),
     ("X = 1\n# --8<-- [end:a]\n", 2, "[end:a] ends no open section"),
     ("X = 1\n" + section("\n"), 2, "section 'a' is empty"),
     (section("x = 1") + section("y = 1"), 4, "[start:a] stands already at line 1"),
@@ -186,14 +143,14 @@ def test_faults(text, line, reason):
 
 
 def test_load_and_its_errors(tmp_path):
-    Repository(tmp_path).write({"snippets/part/name.py": FILE, "secret.txt": "x"})
+    Repository(tmp_path).write({"snippets/part/name.py": ONLINE, "secret.txt": "x"})
     snippet = snippets.load(tmp_path, "part/name.py")
     assert (snippet.name, snippet.section("kernel").name) == ("part/name.py", "kernel")
     assert snippet.section("") == snippet.whole
     assert layout.names(tmp_path) == ["part/name.py"]
     with pytest.raises(SnippetError, match=r"did you mean part/name\.py"):
         snippets.load(tmp_path, "part/nmae.py")
-    with pytest.raises(SnippetError, match="the sections are: kernel, demo, inner"):
+    with pytest.raises(SnippetError, match="the sections are: kernel, rest, demo"):
         snippet.section("kernal")
     outside = "../secret.txt", "secret.txt", "part/../part/name.py", "/etc/hosts"
     for name in outside:
@@ -227,12 +184,6 @@ def test_outside_sections_stand_a_docstring_imports_and_constants():
     # What a file is about it may import.
     about = b"import torch.nn\nfrom transformers import Llama\n"
     assert snippets.parse("part/transformers_attention.py", about)
-
-
-def test_a_section_that_shows_part_of_a_function_says_so():
-    body = "    # --8<-- [start:b]\n    return 1\n    # --8<-- [end:b]"
-    sections = parse(section(f"def kernel():\n{body}")).sections
-    assert [each.cut for each in sections.values()] == ["", "kernel"]
 
 
 def difference(old: str, new: str) -> str:

@@ -18,13 +18,13 @@ from verified_docs.check.site import Finding, Page, Site, Weight, short
 
 # The elements that Markdown writes, and the attributes of each.
 PLAIN = (
-    "article blockquote code dd dl dt em h1 h2 h3 h4 hr li p span strong sub "
-    "summary sup table tbody thead tr ul"
+    "article blockquote code dd dl dt em h1 h2 h3 h4 hr li p span strong summary "
+    "table tbody thead tr ul"
 )
 ELEMENTS = dict.fromkeys(PLAIN.split(), "") | {
     "a": "href|title",
     "details": "open",
-    "div": "style|data-search-exclude|data-tabs",
+    "div": "data-search-exclude|data-tabs",
     "input": "checked|name|type",
     "label": "for",
     "ol": "start",
@@ -35,7 +35,7 @@ ELEMENTS = dict.fromkeys(PLAIN.split(), "") | {
 COMMON = "class|data-line|id"
 CLASSES = re.compile(
     "abstract|bug|danger|example|failure|info|note|question|quote|success|tip|warning"
-    r"|admonition|admonition-title|headerlink|katex-display|math"
+    r"|admonition|admonition-title|headerlink|math"
     r"|md-button(--primary)?|md-content__inner|md-typeset"
     r"|quiet|t-[a-z]+|tabbed-(alternate|block|content|labels|set)|term"
 )
@@ -82,7 +82,7 @@ def foreign(node: Node) -> str:
     """What of a node is on no list, else ""."""
     tag = str(node.tag)
     if tag not in ELEMENTS:
-        return "a comment" if node.is_comment_node else f"<{tag}>"
+        return f"<{tag}>"
     allowed = f"{COMMON}|{ELEMENTS[tag]}".split("|")
     for name, value in node.attributes.items():
         styled = name == "style" and not STYLE.fullmatch(value or "")
@@ -93,8 +93,6 @@ def foreign(node: Node) -> str:
             return f"the class {name!r} of <{tag}>"
     if tag == "a" and MADE_OF.fullmatch(node.attrs.sget("href")):
         return "a link to a file that {file: ...} or a fence may offer"
-    if tag == "input" and node.attrs.sget("type") != "radio":
-        return "<input>"
     return ""
 
 
@@ -161,7 +159,7 @@ def extract(site: Site, include: str) -> list[str]:
 def inline(site: Site, page: Page, node: Node) -> Iterator[Finding]:
     """Code in a line of text is short, and a statement has a sentence around it."""
     text = node.text()
-    if "\n" in text or any(node.iter()):
+    if "\n" in text:
         yield page.fault(f"inline code of several lines: {short(text)}", text)
     block = node
     while block.parent and (block == node or INLINE.fullmatch(str(block.tag))):

@@ -12,7 +12,7 @@ from verified_docs import layout
 from verified_docs.check.site import Finding, Page, Site, read, short
 
 GAP = "\N{OBJECT REPLACEMENT CHARACTER}"
-INLINE = re.compile(r"a|abbr|b|code|data|del|em|i|ins|kbd|span|strong|sub|sup|u|var")
+INLINE = re.compile(r"a|code|em|span|strong|var")
 JOINER = "\N{WORD JOINER}"  # What pages/tree.py gives a header that is a formula.
 UNRENDERED = re.compile(
     r"-{1,}8<-{1,}.*"

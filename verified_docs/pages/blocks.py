@@ -214,11 +214,6 @@ def roofline(site: Site, body: str, options: Mapping[str, str]) -> str:
     return stills.slider("verified-roofline", data, caption)
 
 
-def proof(site: Site, body: str, options: Mapping[str, str]) -> str:
-    """What stands behind the site, in figures."""
-    return badges.proof(site.statuses(), site.evidence.caught)
-
-
 def confirm(site: Site, body: str, options: Mapping[str, str]) -> str:
     """A form that hashes a snippet in the browser and compares it with the records."""
     names = layout.names(site.evidence.root)
@@ -289,7 +284,8 @@ FENCES: dict[str, tuple[Fence, tuple[str, ...]]] = {
     "confirm": (confirm, ()),
     # The pages of the navigation that are rungs.
     "ladder": (lambda s, *_: ladder.render(s.navigation, s.base), ()),
-    "proof": (proof, ()),
+    # What stands behind the site, in figures.
+    "proof": (lambda s, *_: badges.proof(s.statuses(), s.evidence.caught), ()),
     "console": (console, ()),
 }
 # Those that have a body; of the others it is computed.

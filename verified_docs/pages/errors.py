@@ -1,11 +1,7 @@
 """The error that stops a build."""
 
+from mkdocs.exceptions import BuildError
 from pymdownx.superfences import SuperFencesException
-
-try:
-    from mkdocs.exceptions import BuildError
-except ImportError:  # Another builder, which reports exceptions in its own way.
-    BuildError = Exception  # type: ignore[assignment, misc]
 
 
 class PageError(SuperFencesException, BuildError):

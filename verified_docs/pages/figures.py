@@ -94,16 +94,13 @@ FORMATS: dict[str, Callable[[float], str]] = {
 }
 # Which formats fit a key, by how it is called; what no line fits has no unit.
 FITTING = {
-    re.compile(pattern): formats
-    for pattern, formats in {
-        r"fraction_of_\w+": ("percent",),
-        r"times_\w+": ("x",),
-        r"bytes_per_second|copy": ("TB/s", "GB/s"),
-        r"flops_per_second|matmul": ("TFLOP/s",),
-        r"(\w+_)?seconds": ("ms", "us"),
-        r"(\w+_)?bytes": ("bytes", "count"),
-        r"(\w+_)?(error|bound|difference)": ("sci",),
-    }.items()
+    r"fraction_of_\w+": ("percent",),
+    r"times_\w+": ("x",),
+    r"bytes_per_second|copy": ("TB/s", "GB/s"),
+    r"flops_per_second|matmul": ("TFLOP/s",),
+    r"(\w+_)?seconds": ("ms", "us"),
+    r"(\w+_)?bytes": ("bytes", "count"),
+    r"(\w+_)?(error|bound|difference)": ("sci",),
 }
 
 
@@ -132,7 +129,8 @@ def unit(path: str, form: str) -> str:
     """
     render(0, form)
     key = path.rpartition("/")[2]
-    fitting = next((f for p, f in FITTING.items() if p.fullmatch(key)), ("count", ""))
+    known = (forms for like, forms in FITTING.items() if re.fullmatch(like, key))
+    fitting = next(known, ("count", ""))
     if form in fitting:
         return form
     if form or len(fitting) > 1:

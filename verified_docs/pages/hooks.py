@@ -21,7 +21,6 @@ UNSEARCHED = re.compile(
 )
 # To the search, `tl.program_id` is one word, which nobody finds by its second half.
 NAME = re.compile(r"(?<=<code>)[tg]l\.(\w+)")
-STEP = re.compile(r'<i id="(step-[^"]+)"')
 
 
 def on_pre_build(*, config: MkDocsConfig) -> None:
@@ -56,11 +55,6 @@ def on_files(files: Files, *, config: MkDocsConfig) -> None:
         built = Path(file.abs_dest_path)
         if built.is_file() and built.stat().st_mtime < newest:
             built.unlink()
-
-
-def on_page_content(html: str, *, page: Page, **_: Any) -> None:
-    """MkDocs event: of itself, MkDocs knows no anchor that a fence has made."""
-    page.present_anchor_ids = {*(page.present_anchor_ids or ()), *STEP.findall(html)}
 
 
 def searched(html: str) -> str:

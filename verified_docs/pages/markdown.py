@@ -10,10 +10,11 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from markdown import Markdown
 from markdown.extensions import Extension
+from markdown.inlinepatterns import HTML_RE, InlineProcessor
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 
@@ -84,6 +85,8 @@ class VerifiedDocs(Extension):
         }
         name = "pymdownx.superfences"
         md.registerExtensions([name], {name: {"custom_fences": [fence]}})
+        md.preprocessors.deregister("html_block")
+        md.inlinePatterns.register(Html(HTML_RE, md), "html", 90)
         md.block_level_elements.append("verified-replay")
         tex = shared(root / self.getConfig("temml"), json.dumps(macros))
         md.registerExtension(self)
@@ -170,6 +173,14 @@ class Directives(OfSite, Preprocessor):
         except Exception as error:
             raise PageError(f"{{{kind}: {text}}}: {error}") from error
         return self.md.htmlStash.store(marked(html, self.site.mark, kind, text))
+
+
+class Html(InlineProcessor):
+    """HTML that an author types: a page is what Markdown can say, and no more."""
+
+    def handleMatch(self, m: re.Match[str], data: str) -> NoReturn:  # type: ignore[override]
+        """Raise PageError."""
+        raise PageError(f"a page holds no HTML, such as {m[0][:60]!r}")
 
 
 class End(OfSite, Postprocessor):

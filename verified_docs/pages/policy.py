@@ -35,18 +35,17 @@ def policy(page: str) -> str:
     return " ".join([RULES, *dict.fromkeys(hashes)])
 
 
-def protected(page: str) -> str:
-    """The page with its policy. Raises ValueError where that has not the first word."""
-    if not (start := START.match(page)):
-        raise ValueError("no page may begin like this")
-    end = start.end()
-    return page[:end] + META.format(policy(page)) + page[end:]
-
-
 def apply(site: Path) -> None:
-    """Write its policy into every page of the site."""
+    """Write its policy into every page of the site.
+
+    Raises ValueError where that would not have the first word.
+    """
     for path in sorted(site.rglob("*.html")):
-        page = protected(path.read_text(encoding="utf-8"))
+        page = path.read_text(encoding="utf-8")
+        if not (start := START.match(page)):
+            raise ValueError(f"{path}: no page may begin like this")
+        meta = META.format(policy(page))
+        page = page[: start.end()] + meta + page[start.end() :]
         path.write_text(page, encoding="utf-8")
 
 
