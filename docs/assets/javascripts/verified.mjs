@@ -21,7 +21,6 @@ async function textFor(button) {
 // Screen readers speak what it says when that changes.
 const status = document.createElement("div");
 status.id = "copy-status";
-status.className = "visually-hidden";
 status.ariaLive = "polite";
 document.body.prepend(status);
 
