@@ -11,12 +11,8 @@ export class Figure extends HTMLElement {
     this.replaceChildren(this.firstElementChild, make("div", { className: "replay" },
       make("div", { className: "replay-bar" }, ...this.controls()), this.picture, this.say));
     // On paper, and in what is folded, it has no size.
-    this.sizes = new ResizeObserver(([{ contentRect }]) => contentRect.width && this.show());
-    this.sizes.observe(this.picture);
-  }
-
-  disconnectedCallback() {
-    this.sizes.disconnect();
+    new ResizeObserver(([{ contentRect }]) => contentRect.width && this.show())
+      .observe(this.picture);
   }
 
   /** The drawing, empty, and its size in pixels. */

@@ -82,7 +82,6 @@ class View {
     this.picture = make("div", { className: "replay-stage" }, this.stage.element);
     this.text = make("div", { className: "replay-text" });
     this.code = make("div", { className: "replay-code highlight", "aria-hidden": "true" }, this.text);
-    this.code.hidden = !this.lines.size;
     this.program = make("span", { className: "replay-program" });
     this.sentence = make("span");
     this.say = make("p", { className: "replay-say", "aria-live": "polite" }, this.program, this.sentence);

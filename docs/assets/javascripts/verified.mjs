@@ -18,22 +18,15 @@ async function textFor(button) {
   return commands.map((line) => `${line.slice(2)}\n`).join("");
 }
 
-/** An element that screen readers speak when its text changes. */
-function speaker() {
-  let element = document.getElementById("copy-status");
-  if (!element) {
-    element = document.createElement("div");
-    element.id = "copy-status";
-    element.className = "visually-hidden";
-    element.setAttribute("aria-live", "polite");
-    document.body.append(element);
-  }
-  return element;
-}
+// Screen readers speak what it says when that changes.
+const status = document.createElement("div");
+status.id = "copy-status";
+status.ariaLive = "polite";
+document.body.prepend(status);
 
 async function copy(button) {
-  button.dataset.label ??= button.textContent;
-  button.dataset.name ??= button.ariaLabel;
+  if (button.dataset.state) return;
+  const { textContent: label, ariaLabel: name } = button;
   let state = "done";
   try {
     // A promise in an item: Safari forgets the click while the text is fetched.
@@ -46,34 +39,27 @@ async function copy(button) {
   button.dataset.state = state;
   button.textContent = message;
   // Speech commands name a button by what it shows.
-  button.ariaLabel = `${message}: ${button.dataset.name}`;
-  speaker().textContent = button.ariaLabel;
-  clearTimeout(Number(button.dataset.timer));
-  button.dataset.timer = setTimeout(() => {
-    button.textContent = button.dataset.label;
-    button.ariaLabel = button.dataset.name;
+  status.textContent = button.ariaLabel = `${message}: ${name}`;
+  setTimeout(() => {
+    button.textContent = label;
+    button.ariaLabel = name;
     delete button.dataset.state;
-    speaker().textContent = "";
+    status.textContent = "";
   }, SHOWN_FOR);
 }
 
 /** Point at a step or a line, and what belongs to it is marked.
  *
  * Lines of one file with one name belong together, in however many blocks they stand. A
- * step belongs to the file of the nearest line with its name; steps precede their code.
+ * step belongs to the next line with its name.
  */
 function linkLines() {
   const linked = [...document.querySelectorAll("[data-line]")];
   const file = (element) => element.closest("figure.snippet")?.dataset.snippet;
-  const nearest = (step, place) =>
-    linked
-      .filter((element) => element.dataset.line === step.dataset.line && file(element))
-      .map((element) => ({ element, ahead: linked.indexOf(element) - place }))
-      .map(({ element, ahead }) => ({ element, far: ahead < 0 ? 0.5 - ahead : ahead }))
-      .sort((one, other) => one.far - other.far)[0]?.element;
-  const groups = Map.groupBy(linked, (element) => {
-    const line = file(element) ? element : nearest(element, linked.indexOf(element));
-    return `${line && file(line)}:${element.dataset.line}`;
+  const groups = Map.groupBy(linked, (element, place) => {
+    const { line } = element.dataset;
+    const code = linked.slice(place).find((it) => it.dataset.line === line && file(it));
+    return `${code && file(code)}:${line}`;
   });
   for (const group of groups.values()) {
     if (group.length < 2) continue;
