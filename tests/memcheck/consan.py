@@ -1,7 +1,6 @@
 """Run a module, such as a snippet's demo, under Triton's own sanitizer, consan.
 
-`python -m tests.memcheck.consan snippets.hopper.gluon_flash`. Before Triton 3.7 it
-takes each load for an arrival, and raises false alarms.
+`python -m tests.memcheck.consan snippets.hopper.gluon_flash`.
 """
 
 import runpy
