@@ -23,10 +23,6 @@ def check(site: Site) -> Iterator[Finding]:
         # That it tests the snippet is seen where it must catch bugs: tests/mutants.
         if not (site.root / test).is_file():
             yield Finding(file, 1, f"there is no mirrored test module {test}")
-    tested_by = layout.tested_by(site.root)
-    for module in sorted((site.root / layout.TESTS).rglob("test_*.py")):
-        if (test := site.relative(module)) not in tested_by:
-            yield Finding(test, 1, "no snippet has these tests")
     yield from measured(site)
     yield from replayed(site)
 
