@@ -39,12 +39,13 @@ class TexTreeprocessor(Treeprocessor):
     def run(self, root: Element) -> None:
         """Render every formula. Raises PageError, also for one inside a heading."""
         for heading in root.iter():
-            formula = next(filter(_is_math, heading.iter()), None)
-            if heading.tag in HEADINGS and formula is not None:
+            if heading.tag in HEADINGS and any(map(_is_math, heading.iter())):
                 what = f"TeX in the heading {''.join(heading.itertext()).strip()!r}"
                 raise PageError(f"{what}: a table of contents cannot show it")
         for element in list(filter(_is_math, root.iter())):
-            tex, display = _source(element), element.tag == "div"
+            tex = "".join(element.itertext()).strip()[2:-2].strip()  # Less \( and \).
+            display = element.tag == "div"
+            tex = unescape(tex) if display else tex  # Escaped there only.
             html = mathml(tex, display, self.macros)
             self._replace(element, display, marked(html, self.mark, "tex", tex))
 
@@ -58,12 +59,6 @@ class TexTreeprocessor(Treeprocessor):
         element.set("data-search-exclude", "")
         element.text = self.md.htmlStash.store(html) + tail.removesuffix(rest)
         element.tail = rest
-
-
-def _source(element: Element) -> str:
-    """The TeX between \\( and \\), or \\[ and \\]."""
-    formula = "".join(element.itertext()).strip()[2:-2].strip()
-    return unescape(formula) if element.tag == "div" else formula  # Escaped there only.
 
 
 def _is_math(element: Element) -> bool:
