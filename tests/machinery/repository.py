@@ -18,7 +18,6 @@ from verified_docs.evidence.records import Entry, Error
 from verified_docs.evidence.status import Evidence, Status
 
 ROOT = Path(__file__).resolve().parents[2]
-TEMML = ROOT / "node_modules" / "temml"
 H200, L4 = "NVIDIA H200", "NVIDIA L4"
 KEY = "torch 1, triton 1"
 FACTS = {
@@ -32,7 +31,7 @@ FACTS = {
 # An entry with these changes is of another file than the one that is there.
 STALE = {"manifest": {"snippets/softmax/online.py": "0" * 64}}
 # QUOTED is the folder of the GPU that pages quote.
-CONFIG = rf"""site_name: A small site
+CONFIG = r"""site_name: A small site
 site_url: !ENV [SITE_URL, "http://127.0.0.1:8000/"]
 theme:
   name: material
@@ -42,9 +41,9 @@ nav:
   - Page: part/page.md
   - Bibliography: reference/bibliography.md
 validation:
-  nav: {{omitted_files: ignore, not_found: ignore}}
-  links: {{not_found: ignore, anchors: ignore, unrecognized_links: ignore,
-          absolute_links: relative_to_docs}}
+  nav: {omitted_files: ignore, not_found: ignore}
+  links: {not_found: ignore, anchors: ignore, unrecognized_links: ignore,
+          absolute_links: relative_to_docs}
 plugins: [search]
 exclude_docs: __pycache__/
 markdown_extensions:
@@ -52,17 +51,16 @@ markdown_extensions:
   - attr_list
   - def_list
   - tables
-  - toc: {{permalink: true}}
+  - toc: {permalink: true}
   - pymdownx.details
-  - pymdownx.tabbed: {{alternate_style: true}}
-  - pymdownx.arithmatex: {{generic: true}}
+  - pymdownx.tabbed: {alternate_style: true}
+  - pymdownx.arithmatex: {generic: true}
   - verified_docs.pages.markdown:
       root: !relative $config_dir
       gpu: QUOTED
-      temml: {TEMML}
       tensors:
-        m: {{macro: '\m', tex: m, code: [m_i]}}
-        l: {{macro: '\l', tex: '\ell', code: [l_i]}}
+        m: {macro: '\m', tex: m, code: [m_i]}
+        l: {macro: '\l', tex: '\ell', code: [l_i]}
 extra_css: [assets/small.css]
 extra_javascript:
   - path: assets/small.mjs

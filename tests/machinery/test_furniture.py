@@ -75,7 +75,7 @@ def test_a_page_says_what_it_needs(built):
     assert '<a href="b.md">Second</a>, <a href="../two/c.md">Third</a>.' in line
     with pytest.raises(PageError, match=r"one/a\.md: needs: two/d\.md, which is no"):
         built("# A", "gives: it\nneeds: [two/d.md]", "one/a.md")
-    with pytest.raises(PageError, match=r"one/a\.md: front matter: mapping values are"):
+    with pytest.raises(PageError, match=r"one/a\.md: front matter: no YAML"):
         built("# A", "gives: a norm: fast", "one/a.md")
 
 

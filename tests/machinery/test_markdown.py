@@ -6,7 +6,7 @@ import re
 import pytest
 from markdown import Markdown
 
-from tests.machinery.repository import H200, L4, STALE, TEMML, blocks
+from tests.machinery.repository import H200, L4, STALE, blocks
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.markdown import makeExtension, tensors
 
@@ -28,8 +28,7 @@ def test_a_notebook_opens_in_colab_where_its_repository_is_known(repository):
     there = f"https://colab.research.google.com/github/owner/name/blob/main{here}"
     addresses = {"": [here], "https://github.com/owner/name": [here, there]}
     for address, links in addresses.items():
-        options = {"root": str(repository.root), "temml": str(TEMML)}
-        extension = makeExtension(**options, repository=address)
+        extension = makeExtension(root=str(repository.root), repository=address)
         page = Markdown(extensions=[extension]).convert("```notebook\none.ipynb\n```")
         assert re.findall(r'href="([^"]*)"', page) == links
 

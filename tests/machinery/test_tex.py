@@ -5,7 +5,6 @@ import re
 import pytest
 
 from verified_docs.pages.errors import PageError
-from verified_docs.pages.math import Tex
 
 # What stops the build, and why.
 BAD = [
@@ -26,11 +25,6 @@ def test_bad_tex_is_named_with_its_reason(repository, formula, reason):
         repository.page(f"${formula}$")
     assert repr(formula.rpartition("$")[2]) in str(caught.value)
     assert reason in str(caught.value)
-
-
-def test_temml_that_is_not_installed_is_said(tmp_path):
-    with pytest.raises(PageError, match="is missing: install the npm packages"):
-        Tex(tmp_path).render([("x", False)])
 
 
 def formulas(page: str) -> list[str]:

@@ -7,10 +7,8 @@ they are. They come from front matter, of which a page has few keys, and mkdocs.
 from collections.abc import Iterator
 from typing import Any
 
-from mkdocs.utils.meta import get_data
-
 from verified_docs.check.prose import MEASUREMENT, typed
-from verified_docs.check.site import Finding, Site, Source, short
+from verified_docs.check.site import Finding, Site, short
 from verified_docs.pages.sources import front_matter
 
 FRONT = ("after", "description", "gives", "hide", "idea", "needs", "search")
@@ -21,7 +19,7 @@ MARKUP = '<>&"'
 def check(site: Site) -> Iterator[Finding]:
     """Faults of front matter and of the names of the site and its pages."""
     for source in site.sources.values():
-        for key, value in front(site, source).items():
+        for key, value in front_matter(site.root / source.path).items():
             line = source.line_of(key)
             if key not in FRONT:
                 reason = f"front matter has {key!r}; it may have {', '.join(FRONT)}"
@@ -31,13 +29,6 @@ def check(site: Site) -> Iterator[Finding]:
     for name in NAMES:
         for reason in faults(site.config[name]):
             yield Finding("mkdocs.yml", 1, reason)
-
-
-def front(site: Site, source: Source) -> dict[str, Any]:
-    """What MkDocs takes for front matter: with it, a page need not begin with ---."""
-    if source.path.endswith(".ipynb"):
-        return front_matter(site.root / source.path)
-    return get_data(source.text.removeprefix("\ufeff"))[1]
 
 
 def faults(value: Any) -> Iterator[str]:

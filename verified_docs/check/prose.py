@@ -10,10 +10,10 @@ from selectolax.lexbor import LexborNode
 
 from verified_docs import layout
 from verified_docs.check.site import Finding, Page, Site, read, short
+from verified_docs.pages.tree import JOINER
 
 GAP = "\N{OBJECT REPLACEMENT CHARACTER}"
 INLINE = re.compile(r"a|code|em|span|strong|var")
-JOINER = "\N{WORD JOINER}"  # What pages/tree.py gives a header that is a formula.
 UNRENDERED = re.compile(
     r"-{1,}8<-{1,}.*"
     r"|\{(?:file|holds|measured|stated):?[^}]*\}?"

@@ -27,8 +27,7 @@ def write(folder: Path, root: Path = Path()) -> None:
     tested = sorted(path.as_posix() for path in ours if "__pycache__" not in path.parts)
     files = [name for name in FILES if (root / name).is_file()]
     names = layout.names(root)
-    snippets = map(layout.snippet_file, names)
-    _zip(folder / "snippets.zip", root, snippets)
+    _zip(folder / "snippets.zip", root, map(layout.snippet_file, names))
     _zip(folder / "tests.zip", root, (*files, *tested))
     shutil.rmtree(folder / layout.ZIPS, ignore_errors=True)
     for name in names:

@@ -24,7 +24,6 @@ from verified_docs.evidence.status import Evidence, short
 from verified_docs.pages.errors import PageError
 
 LIST = "measurements"  # of a record, where no other is named
-NOT_YET = "not yet measured"
 BIBLIOGRAPHY = "reference/bibliography"
 TIMES = "\N{MULTIPLICATION SIGN}"
 # Where a name of a file or a test may be broken: behind its marks, between its words.
@@ -263,7 +262,7 @@ def stated(text: str, entries: Mapping[str, str], base: str) -> str:
 
 def unmeasured() -> str:
     """What stands where there is no record yet."""
-    return f'<span class="unmeasured">{NOT_YET}</span>'
+    return '<span class="unmeasured">not yet measured</span>'
 
 
 def facts(

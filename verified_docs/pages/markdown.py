@@ -23,7 +23,7 @@ from verified_docs.pages import blocks, claims, figures
 from verified_docs.pages.errors import PageError
 from verified_docs.pages.ladder import Navigation
 from verified_docs.pages.made import END, marked
-from verified_docs.pages.math import TexTreeprocessor, shared
+from verified_docs.pages.math import TexTreeprocessor
 from verified_docs.pages.opening import Opening
 from verified_docs.pages.site import OfSite, Site, base
 from verified_docs.pages.style import Style
@@ -54,7 +54,6 @@ class VerifiedDocs(Extension):
             "repository": ["", "where it is public, for example on GitHub"],
             "nav": [[], "the navigation: parts, each of titles and pages"],
             "goal": ["", "the page to which the short way of the ladder leads"],
-            "temml": ["node_modules/temml", "the npm package, relative to the root"],
             "everyday": [[], "words of the glossary that only authors link"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
             "plots": [{}, "kernels: {name: [colour, marker]}, axes: {key: words}"],
@@ -88,12 +87,11 @@ class VerifiedDocs(Extension):
         md.preprocessors.deregister("html_block")
         md.inlinePatterns.register(Html(HTML_RE, md), "html", 90)
         md.block_level_elements.append("verified-replay")
-        tex = shared(root / self.getConfig("temml"), json.dumps(macros))
         md.registerExtension(self)
         # After fences (25).
         md.preprocessors.register(Directives(md, self.site), "verified-directives", 24)
         md.treeprocessors.register(Tables(md), "verified-tables", 10)
-        formulas = TexTreeprocessor(md, tex, self.site.mark)
+        formulas = TexTreeprocessor(md, json.dumps(macros), self.site.mark)
         md.treeprocessors.register(formulas, "verified-tex", 6)
         md.treeprocessors.register(Terms(md, self.site), "verified-terms", 5)
         md.treeprocessors.register(Opening(md, self.site), "verified-opening", 4)

@@ -16,7 +16,6 @@ from markdown.treeprocessors import Treeprocessor
 from verified_docs.pages.site import OfSite, source
 
 PACE = 150  # words a minute, formulas and code between them
-FOLDED = "details"
 
 
 class Opening(OfSite, Treeprocessor):
@@ -30,7 +29,8 @@ class Opening(OfSite, Treeprocessor):
         if title is None or "gives" not in front:
             return
         line = Element("div", {"class": "quiet", "data-search-exclude": ""})
-        SubElement(line, "strong").text = f"{minutes(root)} min"
+        words = " ".join(texts(root)).split()
+        SubElement(line, "strong").text = f"{math.ceil(len(words) / PACE)} min"
 
         def link(to: str, before: str) -> None:
             line[-1].tail = before
@@ -50,15 +50,10 @@ class Opening(OfSite, Treeprocessor):
         root.insert(list(root).index(title) + 1, line)
 
 
-def minutes(root: Element) -> int:
-    """How long it takes to read what is not folded."""
-    return math.ceil(len(" ".join(texts(root)).split()) / PACE)
-
-
 def texts(element: Element) -> Iterator[str]:
     """The texts in an element, those that are folded left out."""
     yield element.text or ""
     for child in element:
-        if child.tag != FOLDED:
+        if child.tag != "details":
             yield from texts(child)
         yield child.tail or ""

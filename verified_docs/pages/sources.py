@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 from markdown.extensions.toc import slugify
+from mkdocs.utils.meta import get_data
 
 from verified_docs.pages.errors import PageError
 
@@ -47,15 +48,11 @@ def headings(path: Path) -> dict[str, str]:
 
 
 def front_matter(path: Path) -> dict[str, Any]:
-    """What a page says of itself. Raises PageError where that is no YAML."""
+    """What a page says of itself, in each form that MkDocs knows. Raises PageError."""
     text = path.read_text("utf-8-sig")
     if path.suffix == ".ipynb":
         return dict(json.loads(text)["metadata"].get("page", {}))
-    head, closed, _ = text.removeprefix("---\n").partition("\n---\n")
-    if not closed or not text.startswith("---\n"):
-        return {}
-    try:
-        return dict(settings(head))
-    except yaml.YAMLError as error:
-        advice = "quote a text that has a colon"
-        raise PageError(f"{path}: front matter: {error}; {advice}") from error
+    found = get_data(text)[1]
+    if text.startswith("---") and not found:
+        raise PageError(f"{path}: front matter: no YAML; quote a text that has a colon")
+    return found

@@ -3,32 +3,22 @@
 What a reader sees who has no JavaScript, or who prints the page.
 """
 
-import functools
-import json
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from py_mini_racer import MiniRacer
+from verified_docs.pages.engine import engine
 
-from verified_docs.pages.engine import modules
-
+HERE = Path(__file__)
+FOLDER = HERE.parents[2] / "docs/assets/javascripts"
 SCRIPTS = "figure", "shift", "roofline", "replay/scene", "replay/stage"
 
 
 def script(function: str, *arguments: Any) -> Any:
     """What a function of the scripts returns."""
-    given = ", ".join(map(json.dumps, arguments))
-    return json.loads(str(_engine().eval(f"JSON.stringify({function}({given}))")))
-
-
-@functools.cache
-def _engine() -> MiniRacer:
-    """An engine that arranges and draws a figure as the browser does."""
-    here = Path(__file__)
-    folder = here.parents[2] / "docs/assets/javascripts"
-    return modules(here.with_suffix(".mjs"), *(folder / f"{n}.mjs" for n in SCRIPTS))
+    paths = (FOLDER / f"{name}.mjs" for name in SCRIPTS)
+    return engine(HERE.with_suffix(".mjs"), *paths).call(function, *arguments)
 
 
 def slider(name: str, data: Mapping[str, str], caption: str = "") -> str:

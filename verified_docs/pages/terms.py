@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element, SubElement
 from markdown.treeprocessors import Treeprocessor
 
 from verified_docs.pages.site import OfSite, source
-from verified_docs.pages.sources import front_matter, headings
+from verified_docs.pages.sources import headings
 
 GLOSSARY = "reference/glossary.md"
 # What running text consists of: nothing that is folded, in a table, or a link already.
@@ -37,7 +37,7 @@ class Terms(OfSite, Treeprocessor):
                 link.set("class", "term")
                 linked.add(anchor)
         known = names(headings(docs / GLOSSARY), self.site.everyday)
-        if known and "idea" in front_matter(docs / page):
+        if known and "idea" in self.site.navigation.front(page):
             Linker(known, glossary, linked).visit(root)
 
 

@@ -29,7 +29,6 @@ class Tables(Treeprocessor):
             head = table.find("thead")
             if head is not None and not _text(head):
                 table.remove(head)
-        for table in root.iter("table"):
             _label(*table.iter("tr"))
         for cell in root.iter("th"):
             if not _text(cell):
