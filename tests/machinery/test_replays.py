@@ -3,12 +3,12 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 import triton
 
+from tests.machinery.repository import ROOT
 from tests.machinery.small_site import PAGE, SmallSite
 from verified_docs import layout
 from verified_docs.__main__ import main
@@ -28,7 +28,6 @@ from tests.replays.softmax import wrong_blocks
 from tests.replays.story import Story
 from tests.replays.watch import Watch
 
-ROOT = Path(__file__).parents[2]
 KERNEL = snippets.load(ROOT, "softmax/wrong_blocks.py")
 LINES = wrong_blocks.REPLAY.lines
 ONE = "part/one.py"
