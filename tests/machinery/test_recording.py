@@ -10,7 +10,7 @@ import pytest
 
 from tests.machinery.repository import ROOT, Repository
 from verified_docs import layout
-from verified_docs.evidence import gpu, machine
+from verified_docs.evidence import gpu, machine, manifest
 
 RECORD = "records/nvidia-h200/verification.json"
 KEY = "torch 2.11.0, triton 3.6.0"
@@ -388,6 +388,8 @@ def test_whatever_is_loaded_is_hashed(tree):
     lines = "\n".join([*ways, "from snippets.part import a", "shared ="])
     tree.edit(TEST_B, "shared =", lines)
     tree.write({"tests/mutants/part/b.py": ""})
+    # The imports themselves lead to all but the last two; a process shows those.
+    assert {*files} - manifest.imported(tree.root, "part/b.py") == {*files[-2:]}
     assert tree.gpu()[0] == 0
     for file in (*files, *JUDGES, "tests/__init__.py", "snippets/part/a.py"):
         before = tree.read(file)
