@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from tests.harness import accuracy, poison
+from tests.machinery.views import VIEWS, places
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 DTYPES = [*FLOATS, torch.int32, torch.bool]
@@ -84,28 +85,15 @@ def test_under_memcheck_tensors_end_where_their_memory_ends(watch, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(
-    "view",
-    [
-        lambda x: x,
-        lambda x: x[1:, 1:4],
-        lambda x: x.t(),
-        lambda x: x[0].expand(3, 10),
-        lambda x: x[:, ::3],
-        lambda x: x[:0],
-        lambda x: x[2, 9],
-    ],
-)
+@pytest.mark.parametrize("view", VIEWS)
 def test_guarded_copies_into_a_sea_of_nan(dtype, view):
     x = view(torch.randn(3, 10).mul(9).to(dtype))
     copy = poison.guarded(x)
     assert torch.equal(copy, x)
     assert (copy.stride(), copy.dtype) == (x.stride(), x.dtype)
     if x.numel() and dtype.is_floating_point:
-        around = [reach(copy, offset) for offset in range(-40, 40)]
-        written = [each for each in around if not each.isnan()]
-        places = torch.ones(x.shape).nonzero().tolist()
-        assert len(written) == len({x[tuple(each)].data_ptr() for each in places})
+        around = {at: reach(copy, at) for at in range(-40, 40)}
+        assert {at for at, each in around.items() if not each.isnan()} == places(x)
 
 
 # The rule of accuracy.

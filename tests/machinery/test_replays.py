@@ -3,12 +3,12 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
 import triton
 
+from tests.machinery.repository import ROOT
 from tests.machinery.small_site import PAGE, SmallSite
 from verified_docs import layout
 from verified_docs.__main__ import main
@@ -28,7 +28,6 @@ from tests.replays.softmax import wrong_blocks
 from tests.replays.story import Story
 from tests.replays.watch import Watch
 
-ROOT = Path(__file__).parents[2]
 KERNEL = snippets.load(ROOT, "softmax/wrong_blocks.py")
 LINES = wrong_blocks.REPLAY.lines
 ONE = "part/one.py"
@@ -218,7 +217,6 @@ def test_what_is_never_stored_is_not_in_memory():
             f"replay: {ONE}\nsteps: {{up: It rises}}",
             "of no step is it said that 'It ri",
         ),
-        ("run: first", "it needs the option 'replay'"),
     ],
 )
 def test_a_fence_that_names_nothing(replayed, fence, reason):

@@ -2,13 +2,14 @@
 
 import re
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-FOLDER = Path(__file__).resolve().parents[2] / ".github" / "workflows"
+from tests.machinery.repository import ROOT
+
+FOLDER = ROOT / ".github/workflows"
 FILES = FOLDER.glob("*.yml")
 WORKFLOWS = {file.stem: yaml.load(file.read_text(), yaml.BaseLoader) for file in FILES}
 JOBS = {
@@ -80,8 +81,7 @@ def test_only_the_main_branch_reaches_the_gpu_in_a_pinned_container():
     # The GPU is the one whose figures the site quotes.
     (quoted,) = [step["run"] for step in gpu["steps"] if "test -f" in str(step)]
     folder = re.search(r"\$\((.*)\)/", quoted)[1]
-    there = FOLDER.parents[1]
-    assert subprocess.check_output(folder, shell=True, cwd=there) == b"nvidia-h200\n"
+    assert subprocess.check_output(folder, shell=True, cwd=ROOT) == b"nvidia-h200\n"
 
 
 # What is in steps of a job, in this order: records are those of that run, the site is

@@ -13,11 +13,9 @@ import statistics
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-from tests.site.server import serve
+from tests.site.server import ROOT, serve
 
-ROOT = Path(__file__).parents[2]
 BUILD_SECONDS = 12
 LIGHTHOUSE = {
     "performance": 90,

@@ -41,28 +41,34 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def used(browser: Browser) -> Iterator[Page]:
     """A tab for test after test; to begin with another takes a second."""
-    context = browser.new_context(
+    with browser.new_page(
         viewport=DESKTOP,
         color_scheme="light",
         permissions=["clipboard-read", "clipboard-write"],
-    )
-    yield context.new_page()
-    context.close()
+    ) as page:
+        yield page
 
 
 @pytest.fixture
 def page(used: Page) -> Iterator[Page]:
-    """A tab for one test, which may do with it as it likes."""
+    """A tab for one test, which may do with it as it likes; no script may break."""
+    errors: list[Error] = []
+
+    def broken(error: Error) -> None:
+        errors.append(error)
+
+    used.on("pageerror", broken)
     yield used
+    used.remove_listener("pageerror", broken)
     used.unroute_all()
     used.emulate_media(media="null")
     used.set_viewport_size(DESKTOP)
     used.goto("about:blank")
+    assert errors == []
 
 
 @pytest.fixture
 def phone(browser: Browser) -> Iterator[Page]:
     """A tab of a phone, which a finger touches."""
-    context = browser.new_context(viewport=PHONE, has_touch=True, is_mobile=True)
-    yield context.new_page()
-    context.close()
+    with browser.new_page(viewport=PHONE, has_touch=True, is_mobile=True) as page:
+        yield page

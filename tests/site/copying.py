@@ -1,11 +1,8 @@
 """What the reader copies is what the files hold, byte for byte."""
 
-from pathlib import Path
-
+from tests.site.server import ROOT
 from tests.site.visit import Visit
 from verified_docs.code import snippets
-
-ROOT = Path(__file__).parents[2]
 
 # Press every copy button: [data of the figure, text, action and state of the button,
 # what the clipboard was given]. What is seen must be what a pointer meets.

@@ -8,7 +8,8 @@ from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-SITE = Path(__file__).parents[2] / "site"
+ROOT = Path(__file__).parents[2]
+SITE = ROOT / "site"
 PREFIX = "/any/sub/path/"
 COMPRESSED = (".html", ".css", ".js", ".json", ".svg", ".xml", ".mjs", ".py")
 

@@ -2,14 +2,12 @@
 
 import hashlib
 import json
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, Route
 
-from tests.site.server import SITE
+from tests.site.server import ROOT, SITE
 
-ROOT = Path(__file__).parents[2]
 NAME = "softmax/online.py"
 RECORD = next(SITE.glob("records/*/verification.json"))
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.site.server import SITE
+from tests.site.server import SITE, pages, read
 from tests.site.visit import DESKTOP, PHONE
 
 PAGE = "softmax/online/"
@@ -31,6 +31,11 @@ MOVES = """addEventListener("DOMContentLoaded", () => {
                 if (node !== replay && replay.contains(node)) shifts.push(node.nodeName)
     }).observe({ type: "layout-shift", buffered: true })
 })"""
+
+FITS = """() => {
+    const { scrollHeight, clientHeight } = document.querySelector("verified-replay")
+    return scrollHeight <= clientHeight
+}"""
 
 # At each step, by the keyboard: the sentence, the line that is marked in the replay and
 # in the blocks of the page, the slider's text, the counters, milliseconds.
@@ -116,12 +121,10 @@ COVERS = """() => {
 
 @pytest.fixture(scope="module")
 def online(browser: Browser, address: str) -> Iterator[Page]:
-    context = browser.new_context(viewport=DESKTOP, reduced_motion="reduce")
-    page = context.new_page()
-    page.add_init_script(MOVES)
-    opened(page, address + PAGE)
-    yield page
-    context.close()
+    with browser.new_page(viewport=DESKTOP, reduced_motion="reduce") as page:
+        page.add_init_script(MOVES)
+        opened(page, address + PAGE)
+        yield page
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +149,7 @@ def test_nothing_moves_when_a_replay_appears(
 ) -> None:
     assert len(online.evaluate("heights")) == 1
     assert online.evaluate("shifts") == []
-    fits = "it => it.scrollHeight <= it.clientHeight"
-    assert online.locator("verified-replay").evaluate(fits)
+    assert online.evaluate(FITS)
     # It begins at the beginning, and says how to go on.
     assert online.locator("verified-replay [type=range]").input_value() == "0"
     said = online.locator(".replay-say").text_content() or ""
@@ -319,11 +321,7 @@ def opened(page: Page, address: str, motion: Motion = "reduce") -> None:
 
 
 # The pages with a replay.
-PAGES = sorted(
-    f"{path.parent.relative_to(SITE)}/".removeprefix("./")
-    for path in SITE.rglob("index.html")
-    if "<verified-replay" in path.read_text()
-)
+PAGES = [path for path in pages() if "<verified-replay" in read(path)]
 # Every button pressed twice, quicker than what it fetches; and on paper an address that
 # leads to a step of another run.
 ROUGH = """() => {
@@ -343,8 +341,6 @@ LEAD = """() => {
 def test_with_motion_every_step_is_shown_and_nothing_breaks(
     page: Page, address: str, name: str
 ) -> None:
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
     opened(page, address + name + "#100%", motion="no-preference")
     steps = page.evaluate("document.querySelector('verified-replay').view.steps")
     for step, shown in zip(steps, page.evaluate(WALK), strict=True):
@@ -362,12 +358,9 @@ def test_with_motion_every_step_is_shown_and_nothing_breaks(
     page.emulate_media(media="null")
     expect(replay.locator(".replay-stage .cell").first).to_be_visible()
     assert replay.get_by_role("slider", name="Step").input_value() == "1"
-    assert errors == []
 
 
 def test_what_does_not_load_leaves_what_is_there(page: Page, address: str) -> None:
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
     opened(page, address + "softmax/longer-rows/")
     page.route("**/replays/**", lambda route: route.fulfill(status=404, body="no"))
     page.get_by_role("button", name="Compare").click()
@@ -376,12 +369,7 @@ def test_what_does_not_load_leaves_what_is_there(page: Page, address: str) -> No
     with page.expect_response("**/replays/**"):
         page.reload()
         page.locator("verified-replay").scroll_into_view_if_needed()
-    fits = """() => {
-        const replay = document.querySelector("verified-replay")
-        return replay.scrollHeight <= replay.clientHeight
-    }"""
-    page.wait_for_function(fits)
-    assert errors == []
+    page.wait_for_function(FITS)
 
 
 def test_a_link_in_the_prose_shows_its_step(page: Page, address: str) -> None:
@@ -463,12 +451,10 @@ def test_paper_has_the_key_frames(online: Page) -> None:
 
 
 def test_without_scripts_the_figure_stays(browser: Browser, address: str) -> None:
-    context = browser.new_context(viewport=DESKTOP, java_script_enabled=False)
-    page = context.new_page()
-    page.goto(address + PAGE, wait_until="domcontentloaded")
-    replay = page.locator("verified-replay")
-    box, frames = replay.bounding_box(), replay.locator("> figure").bounding_box()
-    assert box["height"] >= frames["height"] > 0
-    page.locator("article a[href='#step-stays']").click()
-    expect(replay.locator("figure svg").first).to_be_in_viewport(ratio=1)
-    context.close()
+    with browser.new_page(viewport=DESKTOP, java_script_enabled=False) as page:
+        page.goto(address + PAGE, wait_until="domcontentloaded")
+        replay = page.locator("verified-replay")
+        box, frames = replay.bounding_box(), replay.locator("> figure").bounding_box()
+        assert box["height"] >= frames["height"] > 0
+        page.locator("article a[href='#step-stays']").click()
+        expect(replay.locator("figure svg").first).to_be_in_viewport(ratio=1)

@@ -19,18 +19,16 @@ def test_late_fonts_move_little(
     browser: Browser, address: str, path: str, size: dict[str, int]
 ) -> None:
     late: list[Route] = []
-    context = browser.new_context(viewport=size)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.route("**/*.woff2", lambda route: late.append(route))
-    page.add_init_script(WATCH)
-    page.goto(address + path, wait_until="domcontentloaded")
-    page.wait_for_selector(".md-search[aria-label]", state="attached")
-    page.wait_for_timeout(300)  # it is painted with the letters that stand in
-    assert late
-    for route in late:
-        route.continue_()
-    page.unroute_all()
-    page.evaluate(FRAMES)
-    assert page.evaluate("document.fonts.check('1em \"Source Sans 3\"')")
-    assert page.evaluate("shift") <= LIMIT
-    context.close()
+    with browser.new_page(viewport=size) as page:  # type: ignore[arg-type]
+        page.route("**/*.woff2", lambda route: late.append(route))
+        page.add_init_script(WATCH)
+        page.goto(address + path, wait_until="domcontentloaded")
+        page.wait_for_selector(".md-search[aria-label]", state="attached")
+        page.wait_for_timeout(300)  # it is painted with the letters that stand in
+        assert late
+        for route in late:
+            route.continue_()
+        page.unroute_all()
+        page.evaluate(FRAMES)
+        assert page.evaluate("document.fonts.check('1em \"Source Sans 3\"')")
+        assert page.evaluate("shift") <= LIMIT

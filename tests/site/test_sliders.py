@@ -7,7 +7,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 VALUES = [0.1, 1 / 3, 2049.0, 2051.0, 65519.0, 65520.0, 6e-5, 3.1e-8, 2.9e-8, 1e39]
+PAGES = SHIFT, ROOFLINE = "softmax/definition/", "start/memory-and-speed/"
 FORMATS = {"e": [11, 15], "f": [24, 127]}  # the codes of struct: bits, largest exponent
+pages = pytest.mark.parametrize("path", PAGES)
 
 
 def stored(code: str, value: float) -> float:
@@ -22,7 +24,7 @@ def stored(code: str, value: float) -> float:
 def test_numbers_are_rounded_as_they_are_stored(
     page: Page, address: str, code: str
 ) -> None:
-    page.goto(address + "softmax/definition/")
+    page.goto(address + SHIFT)
     rounded = """async ([address, values, format]) => {
         const { rounded } = await import(address + "assets/javascripts/shift.mjs")
         return values.map(value => rounded(value, format))
@@ -32,7 +34,7 @@ def test_numbers_are_rounded_as_they_are_stored(
 
 
 def test_a_shift_by_the_maximum_saves_every_format(page: Page, address: str) -> None:
-    page.goto(address + "softmax/definition/")
+    page.goto(address + SHIFT)
     figure = page.locator("verified-shift > .replay")
     figure.get_by_role("button", name="large").click()
     expect(figure.locator(".bad")).to_have_count(3)  # all but float64
@@ -46,7 +48,7 @@ def test_a_shift_by_the_maximum_saves_every_format(page: Page, address: str) -> 
 
 
 def test_a_kernel_is_where_its_formula_puts_it(page: Page, address: str) -> None:
-    page.goto(address + "start/memory-and-speed/")
+    page.goto(address + ROOFLINE)
     figure = page.locator("verified-roofline")
     said = figure.locator(".replay-say")
     said.filter(has_text="0.625 FLOPs per byte. At most 3 TFLOP/s").wait_for()
@@ -61,26 +63,24 @@ def test_a_kernel_is_where_its_formula_puts_it(page: Page, address: str) -> None
     said.filter(has_text="At most 989 TFLOP/s, 100 % of the roof").wait_for()
 
 
+@pages
 def test_without_scripts_a_figure_is_as_it_begins(
-    browser: Browser, address: str, page: Page
+    browser: Browser, address: str, page: Page, path: str
 ) -> None:
-    context = browser.new_context(java_script_enabled=False)
-    still = context.new_page()
-    for path in ("softmax/definition/", "start/memory-and-speed/"):
-        for tab in (page, still):
-            tab.goto(address + path)
-        begun = page.locator(".replay > .replay-say").filter(has_text=" ")
+    page.goto(address + path)
+    begun = page.locator(".replay > .replay-say").filter(has_text=" ")
+    with browser.new_page(java_script_enabled=False) as still:
+        still.goto(address + path)
         expect(still.locator(".replay-still svg")).to_be_visible()
         expect(still.locator(".replay-still p")).to_have_text(begun.text_content())
-        expect(page.locator(".replay-still")).to_be_hidden()
-    context.close()
+    expect(page.locator(".replay-still")).to_be_hidden()
 
 
-@pytest.mark.parametrize("name", ["softmax/definition/", "start/memory-and-speed/"])
-def test_on_paper_nothing_is_drawn(page: Page, address: str, name: str) -> None:
+@pages
+def test_on_paper_nothing_is_drawn(page: Page, address: str, path: str) -> None:
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
-    page.goto(address + name)
+    page.goto(address + path)
     drawn = page.locator(":is(verified-shift, verified-roofline) .replay .dot").first
     for media in ("null", "print", "null"):
         page.emulate_media(media=media)

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Page, Request
 
-ROOT = Path(__file__).parents[2]
+from tests.site.server import ROOT
+
 AXE = (ROOT / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 LOOK = Path(__file__).with_name("axe.js").read_text(encoding="utf-8")
 DESKTOP = {"width": 1280, "height": 900}
