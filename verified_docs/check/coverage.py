@@ -1,5 +1,6 @@
 """Snippets, their tests and their records: all there, all in step."""
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 
@@ -56,7 +57,10 @@ def on_pages(snippet: Snippet, pages: set[str]) -> Iterator[Finding]:
 
 
 def tested(site: Site, name: str) -> Iterator[Finding]:
-    """Every snippet has a mirrored test module, with a test in it, that loads it."""
+    """Every snippet has a mirrored test module, with a test in it, that loads it.
+
+    Whatever function it shows is called from somewhere, or no test would see it run.
+    """
     test, file = layout.test_file(name), layout.snippet_file(name)
     if not (site.root / test).is_file():
         yield Finding(file, 1, f"there is no mirrored test module {test}")
@@ -64,6 +68,22 @@ def tested(site: Site, name: str) -> Iterator[Finding]:
         yield Finding(test, 1, "the module has no test")
     elif file not in manifest.reached(site.root, [test]):
         yield Finding(test, 1, f"none of its imports leads to {file}")
+    else:
+        trees = [ast.parse(read(site.root / each), each) for each in (file, test)]
+        used = {
+            word for tree in trees for node in ast.walk(tree) for word in uses(node)
+        }
+        for node in trees[0].body:
+            if isinstance(node, ast.FunctionDef) and node.name not in used:
+                reason = f"neither the file nor its tests use {node.name}"
+                yield Finding(file, node.lineno, reason)
+
+
+def uses(node: ast.AST) -> Iterator[str]:
+    """What a node names, unless it defines that."""
+    match node:
+        case ast.Name(name) | ast.Attribute(attr=name) | ast.alias(name):
+            yield name
 
 
 def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
