@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from verified_docs import layout
+from verified_docs.check.prose import MEASUREMENT, typed
 from verified_docs.check.site import Finding, Site, Weight, read
 from verified_docs.code.snippets import Snippet
 from verified_docs.evidence import machine, manifest, records
@@ -146,13 +147,20 @@ def measured(site: Site) -> Iterator[Finding]:
 
 
 def replayed(site: Site) -> Iterator[Finding]:
-    """Replays are of files as they are; tests/replays sees that pages show them."""
+    """Replays are of files as they are, and what is said at their steps is theirs.
+
+    tests/replays sees that pages show them.
+    """
     folder = site.root / layout.REPLAYED
     for path in sorted(folder.rglob("*.json")):
         name = path.relative_to(folder).with_suffix(".py").as_posix()
         own = dict.fromkeys((layout.snippet_file(name), layout.replay_file(name)), "")
-        known = records.replay(path)["manifest"]
-        if changed := records.changed(site.root, own | known):
+        record = records.replay(path)
+        for run in record["runs"]:
+            for said in (run["title"], *(step["say"] for step in run["steps"])):
+                if match := MEASUREMENT.search(said):
+                    yield Finding(site.relative(path), 1, typed(match[0]))
+        if changed := records.changed(site.root, own | record["manifest"]):
             reason = f"recorded before these changed: {', '.join(changed)}"
             reason += "; run `pytest tests/replays`"
             yield Finding(site.relative(path), 1, reason)

@@ -90,8 +90,6 @@ def check(site: Site) -> Iterator[Finding]:
                 for word in re.findall(r"[^\s,()]{2,}", label.text()):
                     if word != "second" and MEASUREMENT.fullmatch(f"1 {word}"):
                         yield page.fault(typed(word), word)
-            for step in block.css("verified-replay :is(p, figcaption)"):
-                yield from faults(page, step.text())
             for kind, text in filter(None, map(site.stamp, made)):
                 # In a formula, or in a title or a heading that a fence is told.
                 said = spoken(text) if kind == "tex" else text
