@@ -22,9 +22,11 @@ UNSEEN = "characters that nobody sees"
 ABROAD = "is neither of this site nor of"
 COMMAND = "which README does not list"
 MARKUP = "markup around the article"
+DTYPE = "beside the words"
 
 TABLE = "record: part\nrows: kernel\ncolumns: n\nvalue: seconds\nformat: us\n"
 
+ERROR = "{measured: error part/one.py float32}"
 ONE = "{file: part/one.py}"
 TWO = "{measured: part seconds kernel=part/two.py n=4 | us}"
 
@@ -88,6 +90,15 @@ PAGES = [
     (TYPED, '| a |\n|---|\n| x {: data-label="610 TFLOP/s" } |'),
     (TYPED, "| kernel | ours |\n|---|---|\n| time, ms | `0.61` |"),
     (UNSEEN, "own \ue123"),
+    (UNSEEN, "a line \u2028 x = 1"),
+    (TYPED, "It is a third slower."),
+    (TYPED, "It runs at 0.9 of the copy."),
+    (TYPED, "It is faster by a factor of 2.5."),
+    (TYPED, "The error in float16 is 0.0003."),
+    # An error of another dtype than the words say.
+    (DTYPE, f"In bf16, the error is {ERROR}."),
+    (DTYPE, f"| | fp32 | float16 |\n|---|---|---|\n| a | {ERROR} | {ERROR} |"),
+    (DTYPE, f"| dtype | error |\n|---|---|\n| float32 | {ERROR} |\n| fp16 | {ERROR} |"),
     # What was meant to be replaced.
     (UNRENDERED, '--8<-- "part/one.py"'),
     (UNRENDERED, "Look at [start:kernel]."),
@@ -95,6 +106,7 @@ PAGES = [
     (UNRENDERED, "{: .x } y"),
     # Addresses.
     (ABROAD, "[x](javascript:x())"),
+    ("is of this site", "[two.py](http://127.0.0.1:8000/snippets/part/one.py)"),
     ("leads to no file of the site", "[x](../gone/)"),
     ("has no anchor 'lost'", "[x](#lost)"),
     ("breaks below a sub-path", "[x](/part/page/)"),
@@ -118,7 +130,10 @@ FRONT = [
 BANNER = """{% extends "base.html" %}
 {% block announce %}Now at <b>610</b> TFLOP/s{% endblock %}
 """
-LOST = '{% extends "main.html" %}{% block content %}<pre>x = 1</pre>{% endblock %}'
+LOST = """{% extends "main.html" %}
+{% block header %}{{ super() }}<i class="badge">GPU-verified</i>{% endblock %}
+{% block content %}<pre>x = 1</pre>{% endblock %}
+"""
 
 
 def test_a_lie_is_refused_by_its_rule_and_no_other_page_is_blamed(site):
@@ -137,7 +152,8 @@ def test_a_lie_is_refused_by_its_rule_and_no_other_page_is_blamed(site):
     around = said.pop("mkdocs.yml")
     assert (around.count(TYPED), around.count(MARKUP)) == (2, 2)
     lost = said.pop("site/404.html")
-    for reason in (f"{TYPED} '610 TFLOP/s'", f"<pre> {ELEMENT}"):
+    badge = f"<i> outside the article {ELEMENT}"
+    for reason in (f"{TYPED} '610 TFLOP/s'", f"<pre> {ELEMENT}", badge):
         assert f"site/404.html:1: {reason}" in lost
     assert said.keys() == pages.keys()
     refused = zip(PAGES + FRONT, (said[path] for path in pages), strict=True)

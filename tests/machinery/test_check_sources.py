@@ -21,6 +21,15 @@ DRAWN = (
     "<text>$$x$$ so</text><text>TFLOP/s</text></svg>"
 )
 
+# What is said of whatever edit of a file that is quoted.
+CHANGED = [
+    f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale [REC",
+    f"{PAGE}:58: holds 'twice as fast' is stale",
+    f"{PAGE}:61: measurements 'record: part rows: kernel columns: n",
+    f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [WAR",
+    f"{TWO}:1: stale on Test GPU: {TWO} [RECORD]",
+    f"{TWO}:1: {UNVERIFIED}",
+]
 # An edit, (file, old text, new text), and all that the check says of the pages then.
 SAID = {
     (PAGE, '"part/one.py:demo"', '"part/two.py"'): [
@@ -42,13 +51,13 @@ SAID = {
         f"{PAGE}:85: typed-in measurement 'ms'",  # At the first line with such letters.
     ],
     (TWO, '"""Three', '"""In 3 ms: three'): [
-        f"{PAGE}:56: measured 'part seconds kernel=part/two.py n=4 | us' is stale [REC",
-        f"{PAGE}:58: holds 'twice as fast' is stale",
-        f"{PAGE}:61: measurements 'record: part rows: kernel columns: n",
-        f"{BENCHMARK}:1: timed before these changed: {TWO}; run `make bench` [WAR",
-        f"{TWO}:1: stale on Test GPU: {TWO} [RECORD]",
+        *CHANGED,
         f"{TWO}:1: typed-in measurement '3 ms'",
-        f"{TWO}:1: {UNVERIFIED}",
+    ],
+    (TWO, '"<b>"', '"in 3 ms"'): [*CHANGED, f"{TWO}:23: typed-in measurement '3 ms'"],
+    (TWO, "def kernel", "def idle():\n    pass\n\n\ndef kernel"): [
+        *CHANGED,
+        f"{TWO}:7: neither the file nor its tests use idle [FAULT]",
     ],
     (RECORD, '"skipped": {', '"skipped": {"test_a": "x", "test_b": "x"'): [
         f"{PAGE}:20: output 'part/one.py' is stale [RECORD]",
@@ -99,8 +108,14 @@ def test_a_record_has_a_hash_of_all_that_the_tests_import(site):
     site.record()
     assert site.found() == []
     site.write({helper: ""})
-    said = f"its record of Test GPU has no hash of {helper} [RECORD]"
-    assert site.found() == [f"{TWO}:1: {said}"]
+    said = f"its record of Test GPU has no hash of {helper}"
+    assert site.found() == [f"{TWO}:1: {said} [RECORD]"]
+    # Also of one that lies beside tests/.
+    site.edit(f"{TESTS}/test_two.py", "import helper", "import helper\nimport judge")
+    site.record()
+    site.write({"judge.py": ""})
+    said = "its record of Test GPU has no hash of judge.py"
+    assert site.found() == [f"{TWO}:1: {said} [RECORD]"]
 
 
 @pytest.mark.parametrize(("edit", "reason"), BROKEN)

@@ -238,6 +238,10 @@ def test_a_link_leads_to_the_step_of_which_its_words_are_said(replayed):
 
 def test_the_check_of_replays(replayed, capsys):
     assert replayed.found() == []
+    replayed.edit(RECORD, "Load < x", "In 3 ms, load < x")
+    (found,) = replayed.found()
+    assert found.startswith(f"{RECORD}:1: typed-in measurement '3 ms'")
+    replayed.edit(RECORD, "In 3 ms, load < x", "Load < x")
     another = RECORD.replace("one.json", "two.json")
     replayed.write({another: replayed.read(RECORD)[:-9]})
     replayed.build()

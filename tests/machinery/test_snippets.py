@@ -59,7 +59,7 @@ def test_a_mark_passes_comments_and_may_lie_inside_a_statement():
 
 
 def test_other_scripts_and_separators_survive():
-    text = 's = "π Ω 語 \u2028 \x0c 😀"'
+    text = 's = "π Ω 語 \xa0 \x0c 😀"'
     assert parse(section(text)).section("a").text == text + "\n"
 
 
@@ -114,7 +114,7 @@ FAULTS = [
     (section("x = 1  # \u202e1 = x"), 2, "the character U+202E cannot be seen"),
     *(
         (section(f"x = 'a{sign}b'"), 2, f"the character U+{ord(sign):04X} cannot be")
-        for sign in "\u200b\u034f\ufe0f\x08\x1b\U000e0100"
+        for sign in "\u200b\u034f\ufe0f\x08\x1b\U000e0100\u2028\u2029\ue123"
     ),
 ]
 

@@ -10,7 +10,7 @@ import yaml
 from tests.machinery.repository import ROOT
 
 FOLDER = ROOT / ".github/workflows"
-FILES = FOLDER.glob("*.yml")
+FILES = FOLDER.iterdir()
 WORKFLOWS = {file.stem: yaml.load(file.read_text(), yaml.BaseLoader) for file in FILES}
 JOBS = {
     f"{name}/{key}": job
@@ -19,6 +19,16 @@ JOBS = {
 }
 MAIN = "github.ref == 'refs/heads/main'"
 jobs = pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+# What starts each. Whatever runs after a pull request, or beside it, may be of a fork.
+STARTED = {
+    "gpu": {"workflow_call", "workflow_dispatch"},
+    "nightly": {"schedule", "workflow_dispatch"},
+    "publish": {"push", "workflow_dispatch"},
+    "test": {"pull_request", "workflow_call"},
+}
+USED = r"\./\.github/workflows/(test|gpu)\.yml|actions/[a-z-]+@[0-9a-f]{40}"
+# What a fork may write, and what it may not read.
+FOREIGN = re.compile(r"\bsecrets\b|github\.(event\.|head_ref)")
 
 
 def writes(job: dict[str, Any]) -> bool:
@@ -29,7 +39,8 @@ def writes(job: dict[str, Any]) -> bool:
 def test_a_job_runs_pinned_actions_not_for_ever_and_writes_nothing_it_made(job):
     steps = job.get("steps", [])
     for used in filter(None, [job.get("uses"), *(step.get("uses") for step in steps)]):
-        assert re.fullmatch(r"\./.*|actions/[a-z-]+@[0-9a-f]{40}", used)
+        assert re.fullmatch(USED, used)
+    assert not FOREIGN.search(str(job))
     assert "uses" in job or int(job["timeout-minutes"]) <= 150
     for each in (job, *steps):  # Nothing goes on where something failed.
         assert each.get("if", MAIN) == MAIN
@@ -37,19 +48,21 @@ def test_a_job_runs_pinned_actions_not_for_ever_and_writes_nothing_it_made(job):
     for step in steps:
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] == "false"
-    if writes(job):  # It runs no code that was installed.
+    if writes(job):  # It runs no code that was installed, and only for the main branch.
         assert not any("run" in step for step in steps)
+        assert job["if"] == MAIN
 
 
-@pytest.mark.parametrize("name", WORKFLOWS)
-def test_by_default_a_workflow_only_reads_and_no_pull_request_reaches_the_gpu(name):
-    workflow = WORKFLOWS[name]
-    assert workflow["permissions"] == {"contents": "read"}
-    assert "pull_request_target" not in workflow["on"]
-    jobs = workflow["jobs"].values()
-    where = " ".join(f"{job.get('runs-on')} {job.get('uses')}" for job in jobs)
-    if "self-hosted" in where or "gpu" in where:
-        assert "pull_request" not in workflow["on"]
+def test_by_default_a_workflow_only_reads_and_no_pull_request_reaches_the_gpu():
+    assert {name: {*workflow["on"]} for name, workflow in WORKFLOWS.items()} == STARTED
+    assert WORKFLOWS["publish"]["on"]["push"] == {"branches": ["main"]}
+    for workflow in WORKFLOWS.values():
+        assert workflow["permissions"] == {"contents": "read"}
+    (test,) = WORKFLOWS["test"]["jobs"].values()
+    assert "uses" not in test
+    hosts = {name: job["runs-on"] for name, job in JOBS.items() if "uses" not in job}
+    assert hosts.pop("gpu/gpu")["group"]
+    assert {*hosts.values()} == {"ubuntu-24.04"}
 
 
 # The jobs of publishing, and those that each waits for.
@@ -69,13 +82,11 @@ def test_publishing_waits_for_both_tests_and_the_check():
     for name in ("test", "gpu"):
         assert publish[name]["uses"] == f"./.github/workflows/{name}.yml"
     assert WORKFLOWS["publish"]["concurrency"]["cancel-in-progress"] == "false"
-    assert "schedule" in WORKFLOWS["nightly"]["on"]
 
 
 def test_only_the_main_branch_reaches_the_gpu_in_a_pinned_container():
     gpu = JOBS["gpu/gpu"]
     assert gpu["if"] == MAIN
-    assert gpu["runs-on"]["group"]
     assert gpu["container"]["image"] == "${{ vars.GPU_IMAGE }}"
     assert not any("PYTEST_ADDOPTS" in str(part) for part in gpu.values())
     # The GPU is the one whose figures the site quotes.
@@ -97,6 +108,7 @@ STEPS = {
     "publish/build": [RECORDS, "'make site'"],
     "publish/check": [RECORDS, "'make check ARGS=\"--require gpu\"'"],
     "publish/attest": [RECORDS, r"'records/**/*.json\npages/artifact.tar"],
+    "test/test": ["{'run': 'make test'}"],
     "nightly/everything": ["'make test ALL=1'"],
 }
 

@@ -1,9 +1,11 @@
 """Snippets, their tests and their records: all there, all in step."""
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 
 from verified_docs import layout
+from verified_docs.check.prose import MEASUREMENT, typed
 from verified_docs.check.site import Finding, Site, Weight, read
 from verified_docs.code.snippets import Snippet
 from verified_docs.evidence import machine, manifest, records
@@ -21,7 +23,9 @@ def check(site: Site) -> Iterator[Finding]:
         if not (snippet.wrong or re.search(rf"\b{snippet.path.stem}\b", timed)):
             yield Finding(file, 1, "no benchmark knows it", Weight.WARNING)
         # That it tests the snippet is seen where it must catch bugs: tests/mutants.
-        if not (site.root / test).is_file():
+        if (site.root / test).is_file():
+            yield from unused(site, file, test)
+        else:
             yield Finding(file, 1, f"there is no mirrored test module {test}")
     yield from measured(site)
     yield from replayed(site)
@@ -49,6 +53,23 @@ def on_pages(snippet: Snippet, pages: set[str]) -> Iterator[Finding]:
         if not shown.issuperset(section.numbers):
             reason = f"no page shows the section {section.name!r}"
             yield Finding(path, section.numbers[0], reason)
+
+
+def unused(site: Site, file: str, test: str) -> Iterator[Finding]:
+    """Whatever function is shown is called from somewhere, or no test sees it run."""
+    trees = [ast.parse(read(site.root / each), each) for each in (file, test)]
+    used = {word for tree in trees for node in ast.walk(tree) for word in uses(node)}
+    for node in trees[0].body:
+        if isinstance(node, ast.FunctionDef) and node.name not in used:
+            reason = f"neither the file nor its tests use {node.name}"
+            yield Finding(file, node.lineno, reason)
+
+
+def uses(node: ast.AST) -> Iterator[str]:
+    """What a node names, unless it defines that."""
+    match node:
+        case ast.Name(name) | ast.Attribute(attr=name) | ast.alias(name):
+            yield name
 
 
 def recorded(site: Site, snippet: Snippet) -> Iterator[Finding]:
@@ -111,13 +132,20 @@ def measured(site: Site) -> Iterator[Finding]:
 
 
 def replayed(site: Site) -> Iterator[Finding]:
-    """Replays are of files as they are; tests/replays sees that pages show them."""
+    """Replays are of files as they are, and what is said at their steps is theirs.
+
+    tests/replays sees that pages show them.
+    """
     folder = site.root / layout.REPLAYED
     for path in sorted(folder.rglob("*.json")):
         name = path.relative_to(folder).with_suffix(".py").as_posix()
         own = dict.fromkeys((layout.snippet_file(name), layout.replay_file(name)), "")
-        known = records.replay(path)["manifest"]
-        if changed := records.changed(site.root, own | known):
+        record = records.replay(path)
+        for run in record["runs"]:
+            for said in (run["title"], *(step["say"] for step in run["steps"])):
+                if match := MEASUREMENT.search(said):
+                    yield Finding(site.relative(path), 1, typed(match[0]))
+        if changed := records.changed(site.root, own | record["manifest"]):
             reason = f"recorded before these changed: {', '.join(changed)}"
             reason += "; run `pytest tests/replays`"
             yield Finding(site.relative(path), 1, reason)

@@ -41,6 +41,8 @@ def fault(
         # A page names its own address, but loads nothing by one.
         if tag != "a" and not url.startswith(site.config.site_url or url):
             return "is loaded from elsewhere"
+        if tag == "a" and url.startswith(site.config.site_url or "\n"):
+            return "is of this site, and breaks where that is served elsewhere"
         known = parts.scheme in ABROAD
         return "" if known else f"is neither of this site nor of {', '.join(ABROAD)}"
     path = unquote(parts.path)

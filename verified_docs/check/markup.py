@@ -48,6 +48,11 @@ STALE = re.compile(r"\(stale|, stale")
 # Links that the machinery makes, so that their words are those of the file.
 MADE_OF = re.compile(r"(\.\./)*(notebooks|records|snippets|zips)/.*")
 KERNEL = re.compile(r"kernel=(\S+\.py)")
+# What only the machinery makes, and only in articles.
+SHOWING = "body :is(pre, figure, .badge, .measured)"
+NOTHING = "is nothing that a page may hold"
+ERROR = re.compile(r"(?:error|bound) \S+ (b?float(?:16|32|64)).*")
+DTYPE = re.compile(r"\b(b?)f(?:loat|p)?(16|32|64)\b")
 TYPEWRITER = re.compile(r"\\(?:texttt|mathtt)\{([^}]*)\}|\\(?:verb|tt)\b")
 
 
@@ -57,6 +62,11 @@ def check(site: Site) -> Iterator[Finding]:
         if page.article:
             yield from visit(site, page, page.article)
             yield from rows(site, page, page.article)
+            yield from dtypes(site, page, page.article)
+        for node in page.root.css(SHOWING):
+            # On 404.html is all that the theme puts around whatever article.
+            if not (page.source or closest(node, "article")):
+                yield page.fault(f"<{node.tag}> outside the article {NOTHING}")
         if page.article and page.source:
             made = page.root.css("[data-made]")
             ends = [node.parent for node in made if site.stamp(node) == ("end", "")]
@@ -70,7 +80,7 @@ def visit(site: Site, page: Page, node: Node) -> Iterator[Finding]:
         yield from made(site, page, node, *stamp)
         return
     if wrong := foreign(node):
-        yield page.fault(f"{wrong} is nothing that a page may hold", node.text())
+        yield page.fault(f"{wrong} {NOTHING}", node.text())
         return
     if node.tag == "code":
         yield from inline(site, page, node)
@@ -109,6 +119,40 @@ def rows(site: Site, page: Page, article: Node) -> Iterator[Finding]:
                 yield page.fault(
                     f"{short(text)} in the row of {', '.join(files)}", text
                 )
+
+
+def dtypes(site: Site, page: Page, article: Node) -> Iterator[Finding]:
+    """An error is of a dtype that the words beside it name, if they name one.
+
+    They are those of its paragraph, or of its column and its row. Errors are against
+    float64, so that alone names none.
+    """
+    for node in article.css(".measured"):
+        _, text = site.stamp(node) or ("", "")
+        named = {f"{m[1]}float{m[2]}" for m in DTYPE.finditer(beside(node))}
+        match = ERROR.fullmatch(text) if named - {"float64"} else None
+        if match and match[1] not in named:
+            told = ", ".join(sorted(named))
+            yield page.fault(f"{short(text)} beside the words {told}", text)
+
+
+def beside(node: Node) -> str:
+    """The words of the paragraph of a node, or of its column and its row."""
+    near = closest(node, "td", "p", "li", "article") or node
+    table = closest(near, "table")
+    if near.tag != "td" or not (near.parent and table):
+        return near.text()
+    cells = [*near.parent.iter()]
+    heads = zip(table.css("tr")[0].iter(), cells, strict=False)
+    own = (head.text() for head, cell in heads if cell.mem_id == near.mem_id)
+    return " ".join([*own, cells[0].text()])
+
+
+def closest(node: Node | None, *tags: str) -> Node | None:
+    """The node, or the nearest around it, that is one of these elements."""
+    while node and node.tag not in tags:
+        node = node.parent
+    return node
 
 
 def made(site: Site, page: Page, node: Node, kind: str, text: str) -> Iterator[Finding]:

@@ -51,9 +51,13 @@ MEASUREMENT = re.compile(
     r"|\s+s\b(?!['-])"
     rf"|{TIMES}(?![\w\u00d7])(?!\s*\d))"
     rf"|{COUNT}\s+times\s+(?:{FASTER})\b"
-    rf"|\b(?i:twice|half|double)\s+(?:{FASTER})\b"
+    r"|\b(?i:twice|thrice|half|double|an?\s(?:third|quarter|fifth|tenth))"
+    rf"\s+(?:{FASTER})\b"
+    r"|\b(?:factor|speed-?\s?up)(?:\s+of|:)\s+(?:about\s+)?\d+\.\d+"
+    r"|(?<![\d.])0?\.\d+\s+of\s+(?:a|the)\s+(?:copy|product|peak)\b"
     r"|\b(?:off|wrong|differs?)\s+by\s+(?:about\s+)?\d*\.\d+"
-    r"|\berrors?\s+(?:of|is|was|are|reaches|stays|about|below|under)"
+    r"|\berrors?(?:\s+in\s+\w+)?"
+    r"(?::|\s+(?:of|is|was|are|reaches|stays|about|below|under))"
     r"\s+(?:about\s+|below\s+|under\s+|at most\s+)?\d+(?:\.\d+|(?:\.\d+)?e-?\d+)"
 )
 
@@ -62,6 +66,7 @@ FIGURE = re.compile(rf"\s*{NUMBER}\s*(?:{TIMES}|%)?\s*|{MEASUREMENT.pattern}")
 DRAWN = ", ".join(f"div.scroll > svg {tag}" for tag in ("title", "desc", "text"))
 HOLDING = ("stated", "console", "claims")  # A source is named, or another rule looks.
 UNSEEN = "characters that nobody sees"
+HIDDEN = ("Cf", "Cn", "Co", "Zl", "Zp")
 
 
 def check(site: Site) -> Iterator[Finding]:
@@ -95,12 +100,13 @@ def check(site: Site) -> Iterator[Finding]:
 
 
 def commented(site: Site) -> Iterator[Finding]:
-    """Measurements in the comments and docstrings of snippets, which pages show."""
+    """Measurements in comments and texts of snippets, which pages and demos show."""
     for name, snippet in site.snippets.items():
         readline = io.StringIO(read(snippet.path)).readline
         for token in tokenize.generate_tokens(readline):
-            told = token.type == tokenize.COMMENT or token.string.startswith('"""')
-            if told and (match := MEASUREMENT.search(token.string)):
+            told = token.type in (tokenize.COMMENT, tokenize.STRING)
+            words = re.sub(r"\{[^}]*\}", GAP, token.string)  # What a demo computes.
+            if told and (match := MEASUREMENT.search(words)):
                 file = layout.snippet_file(name)
                 yield Finding(file, token.start[0], typed(match[0]))
 
@@ -129,10 +135,10 @@ def typed(text: str) -> str:
 
 
 def invisible(character: str) -> bool:
-    """Does it turn the order of text, join, choose a form, or leave no mark?"""
+    """Does it turn the order of text, join, choose a form, break, or leave no mark?"""
     kind = unicodedata.category(character)
     selects = kind == "Mn" and not unicodedata.combining(character)
-    return selects or (kind in ("Cf", "Co", "Cn") and character != JOINER)
+    return selects or (kind in HIDDEN and character != JOINER)
 
 
 def texts(site: Site, block: LexborNode) -> Iterator[str]:

@@ -31,8 +31,9 @@ CONSTANT = re.compile(r"[A-Z][A-Z0-9_]*")
 WRONG = "Wrong on purpose"
 BLANK = "\t\f"
 IMPORTED = {"torch", "triton", layout.SNIPPETS, *sys.stdlib_module_names}
-# What turns the order of text, joins, hangs on another character, or leaves no mark.
-UNSEEN = ("Cc", "Cf", "Mn")
+# What turns the order of text, joins, hangs on another character, leaves no mark, or
+# begins a line where Python sees none.
+UNSEEN = ("Cc", "Cf", "Cn", "Co", "Mn", "Zl", "Zp")
 
 
 class SnippetError(ValueError):

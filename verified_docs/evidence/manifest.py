@@ -15,12 +15,13 @@ from pathlib import Path, PurePosixPath
 from verified_docs import layout
 
 FOLDERS = ("tests", layout.SNIPPETS)
-MODULE = re.compile(r"(benchmarks|tests|snippets)(\.\w+)+")
+MODULE = re.compile(r"(?!verified_docs\b)[^\W\d]\w*(\.\w+)*")
 
 
 def everything(root: Path) -> set[str]:
     """Every file that a test module may load."""
-    found = (path for each in FOLDERS for path in (root / each).rglob("*.py"))
+    places = ("*.py", *(f"{each}/**/*.py" for each in FOLDERS))
+    found = (path for each in places for path in root.glob(each))
     return {path.relative_to(root).as_posix() for path in found} | {layout.SETTINGS}
 
 
@@ -82,11 +83,11 @@ def _names(source: bytes, package: tuple[str, ...]) -> Iterator[str]:
             base = ".".join([*above, *([node.module] if node.module else [])])
             yield from (f"{base}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+            yield node.value if "." in node.value else ""
 
 
 def _files(name: str) -> Iterator[str]:
-    """Where a module of ours may lie, and the packages around it.
+    """Where a module of ours would lie, and the packages around it.
 
     Those around the parts of the benchmarks only say which parts there are.
     """

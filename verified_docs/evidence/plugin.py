@@ -336,7 +336,7 @@ class Recorder:
         entries = {}
         for snippet, seen in self.seen.items():
             files = find(self.root, snippet)
-            hashes = {path: self.hashes[path] for path in sorted(files)}
+            hashes = {path: self.hashes.get(path, "") for path in sorted(files)}
             whole = snippet not in self.known and not any(
                 each.startswith(layout.test_file(snippet)) for each in left
             )
