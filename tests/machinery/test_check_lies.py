@@ -32,21 +32,29 @@ TWO = "{measured: part seconds kernel=part/two.py n=4 | us}"
 
 # What attribute lists may not say.
 ATTRIBUTES = [
+    'style="font-family: monospace"',
+    'hidden=""',
+    'aria-hidden="true"',
+    'title="in 4 ms"',
     'onclick="x()"',
     ".measured",
+    ".holds",
+    ".highlight",
     """data-made='["", "python", "x = 1", {}]'""",
 ]
 # Of a page: (rule, Markdown). They build.
 PAGES = [
     *((ELEMENT, f"x = 1\n{{: {attribute} }}") for attribute in ATTRIBUTES),
-    (ELEMENT, '| a |\n|---|\n| x {: style="font-family: monospace" } |'),
     (ELEMENT, "A\n\n    x = 1\n"),
+    (ELEMENT, "A  \nB"),
+    (ELEMENT, "![The kernel: x = 1](../assets/dot.svg)"),
     # Listings of inline code.
     (LISTING, "| a |\n|---|\n| `x = 1` |\n| `y = x` |"),
     (LISTING, "1. `for i in range(3):`"),
     (LISTING, "### `x = 1`"),
     (LISTING, "**`x = 1`** `y = 2`."),
     (LINES, "Run `a =\n1` now."),
+    (LINES, '```python hl_lines=1\n--8<-- "part/one.py"\n```'),
     # Code and figures in formulas.
     (FORMULA, r"So $\texttt{x = 1}$ and"),
     (FORMULA, r"So $\mathtt{for\ i\ in\ x:}$ and"),
@@ -55,6 +63,7 @@ PAGES = [
     # Figures that name no source.
     (TYPED, "It takes 3.5 µs here."),
     (TYPED, "It takes **12** ms here."),
+    (TYPED, "At 4 terabytes per second."),
     (TYPED, "It is 3.1 times faster."),
     (TYPED, "It is twice as fast."),
     (
@@ -192,6 +201,7 @@ def test_a_lie_in_the_built_site(site, tmp_path):
 HTML = '<!doctype html><html><head><meta charset="utf-8"></head><pre>x = 1</pre>'
 MISPLACED = {
     "docs/assets/lie.html": HTML,
+    "docs/part/lie.htm": HTML,
     "docs/part/lie.markdown": "    x = 1\n",
     "docs/part/bare": "x = 1",
     "docs/lie.js": "x = 1",

@@ -140,7 +140,9 @@ def test_files_that_lack_each_other(site):
     site.record("Test GPU", "gone", "two")
     (site.root / "snippets/part/gone.py").unlink()
     site.snippet("part/new.py", "X = 1\n", TEST)
+    site.write({f"{TESTS}/test_gone.py": TEST})
     (site.root / f"{TESTS}/test_two.py").unlink()
+    site.write({f"{TESTS}/test_one.py": "TESTED = True\n"})
     found = site.found()
     for reason in (
         f"{RECORD}:1: record of part/gone.py, which is no snippet [RECORD]",
@@ -148,6 +150,9 @@ def test_files_that_lack_each_other(site):
         "snippets/part/new.py:1: no benchmark knows it [WARNING]",
         "snippets/part/new.py:1: no GPU has a record of it [RECORD]",
         f"{TWO}:1: there is no mirrored test module {TESTS}/test_two.py [FAULT]",
+        f"{TESTS}/test_gone.py:1: no snippet has these tests [FAULT]",
+        f"{TESTS}/test_one.py:1: the module has no test [FAULT]",
+        f"{TESTS}/test_new.py:1: none of its imports leads to snippets/part/new.py [FA",
     ):
         assert any(text.startswith(reason) for text in found), reason
 

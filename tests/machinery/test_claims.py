@@ -44,6 +44,7 @@ def recorded(repository: Repository) -> None:
         (f"{TWO} < 0.7 kernel=softmax/three_pass.py,torch.softmax", "0.500 to 0.667"),
         (f"{TWO},softmax/three_pass.py < cols=4096", "0.400 to 0.865 times"),
         (f"{ONE} ~ kernel=softmax/three_pass.py", "0.962 times"),
+        (f"{ONE} ~ 5.2", "5.00"),
         (f"{ONE.replace('seconds', 'seconds*bytes')} ~ 50", "50.0"),
         (f"{ONE} > 4.9 | {ONE} > 1.6 cols=2048", "1.67 times"),
     ],
@@ -79,6 +80,7 @@ def test_what_is_false(repository, query, reason):
 @pytest.mark.parametrize(
     ("query", "reason"),
     [
+        (f"{ONE} < kernel=torch.softmax", "no measurement with cols=4096 kernel=torch"),
         (
             "softmax seconds kernel=softmax/online.py < kernel=torch.softmax",
             "kernel=softmax/online.py cols=4096 has no partner with kernel=torch",

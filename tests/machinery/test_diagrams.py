@@ -15,7 +15,11 @@ from verified_docs.pages.diagrams import render
 from verified_docs.pages.errors import PageError
 
 FOREIGN = (
+    "<style>text { font-family: monospace }</style>",
     "<script>x()</script>",
+    "<foreignObject/>",
+    '<image href="x.png"/>',
+    '<circle onload="x()"/>',
     '<circle fill="#ff0000"/>',
     '<text style="font-family: monospace">x = 1</text>',
     '<text font-size="12">x</text>',

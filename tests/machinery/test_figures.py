@@ -168,9 +168,11 @@ def test_what_has_not_run_is_not_yet_measured(repository):
     ("query", "reason"),
     [
         ("softmax f kernel=softmax/online.py", "2 measurements match; say more"),
+        ("softmax f kernel=softmax/onlin.py", "there is no kernel 'softmax/onlin.py'"),
         ("softmax f kernel=softmax/online.py cols=1", "no measurement with kernel="),
         ("softmax speed", "no measurement has 'speed'; they have: bytes_per_second"),
         ("softmax f kernle=x", "no measurement has 'kernle'"),
+        ("softmax f part=maksed", "'maksed' is no list of measurements; there are: "),
         ("sofmax f", "there is no record 'sofmax'; there may be: softmax"),
         ("softmax /ceilings/copy | parsec", "'parsec' is no format; the formats are"),
         ("softmax /ceilings/copy | TFLOP/s", "copy is shown as TB/s or GB/s, not as"),
@@ -184,7 +186,9 @@ def test_what_has_not_run_is_not_yet_measured(repository):
         ("softmax /ceilings/copy kernel=a | TB/s", "no filter, ['kernel'], applies"),
         ("softmax launches/2/registers", "nothing at '/launches/2/registers'"),
         ("error softmax/online.py float64", "no error of 'float64'; there are: float"),
+        ("error softmax/onlin.py float32", "did you mean softmax/online.py?"),
         ("error softmax/online.py", "it names a record, or a file, and what to take"),
+        ("run softmax/online.py colour", "has no run of 'colour'"),
     ],
 )
 def test_faults(repository, query, reason):

@@ -161,25 +161,35 @@ def test_no_header_of_a_table_is_empty(repository):
 HTML = [
     "<pre>\nx = 1\n</pre>",
     "It is <del>not</del> so.",
+    "!!! note\n\n    <pre>x = 1</pre>",
     "</article><p>So it is the fastest.</p>",
     "<!-- x = 1 -->",
+    "<!--><pre>x = 1</pre>-->",
+    "<!-- a --!><pre>x = 1</pre> -->",
+    "<img src=x onerror=y>",
+    "A\n{: .x }\n<script>x()</script>",
 ]
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
+        ("```python\nprint(1)\n```", "code comes from snippets"),
         ('```python\n--8<-- "softmax/online.py:kernel"\nx = 1\n```', "code comes from"),
+        ("```markdown\n# x\n```", "a fence in 'markdown' is not published"),
         ("```\nprint(1)\n```", "a fence without a language is not published"),
+        ('```python\n--8<-- "softmax/online.py:kernal"\n```', "no section 'kernal'"),
         (INCLUDE.replace("python", 'python title="x"'), "takes no options"),
         ("```diff\n```", 'a diff fence takes from="..." to="..."'),
         ('```diff from="softmax/online.py" to="softmax/online.py"\n```', "do not diff"),
+        ('```diff from="softmax/online.py" to="x.py"\n-x\n```', "its body is computed"),
         ('```output from="softmax/online.py"\ncuda: 1\n```', "its body is computed"),
         (
             '```roofline record="softmax" bandwidth="9" fp32="9" bf16="9" '
             'source="a"\n```',
             "'a' names no entry of reference/bibliography.md",
         ),
+        ("{stated: 4.8 TB/s}", "it is written {stated: figure | source}"),
         ("{stated: 4.8 TB/s |}", "it is written {stated: figure | source}"),
         ("{stated: | a sheet}", "it is written {stated: figure | source}"),
         ("{stated: 4.8 TB/s | a sheet}", "'a sheet' names no entry of"),

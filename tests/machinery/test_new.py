@@ -43,6 +43,7 @@ def test_a_rung_begins_as_a_copy(site):
         ("part/new", "gone", "snippets/part/gone.py is not there"),
         ("other/new", "one", "snippets/other/one.py is not there"),
         ("../new", "one", "is no name"),
+        ("", "", "is no name"),
     ],
 )
 def test_nothing_is_written_where_something_is_wrong(site, rung, origin, reason):

@@ -57,6 +57,8 @@ def accurate():
 from verified_docs.evidence.plugin import record_accuracy
 
 def accurate(dtype, error, bound):
+    if error > bound:
+        raise AssertionError("above the bound")
     record_accuracy(dtype, error, bound)
 """,
     "tests/snippets/part/shared.py": "SHARED = 1\n",
@@ -273,10 +275,11 @@ def test_what_is_left():
     assert status == 0, told
 
 
+LOOP = "def pytest_runtestloop():"
+TEST = "def pytest_runtest_protocol():"
 RAISES = "pytest.raises(ZeroDivisionError, lambda *_: 1 / 0, "
 SKIP = '@pytest.mark.skipif(True, reason="no second GPU")'
 BODY = "def test_elsewhere():\n    "
-AWAY = "os.environ['TRITON_INTERPRET'] = 'On'"
 LATE = "@pytest.fixture(autouse=True)\ndef late():\n    yield\n    assert 0\n\n"
 # Planted in the tests of a snippet, or in itself: [old, new, what is said to fail].
 JUDGED = [
@@ -284,6 +287,7 @@ JUDGED = [
     ("class", f"{LATE}class", "test_shared"),
     (SKIP, "@pytest.mark.xfail", "test_elsewhere"),
     (SKIP, "@pytest.mark.xfail(run=False)", "test_elsewhere"),
+    (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.xfail()", "test_elsewhere"),
     (SKIP, "@pytest.mark.skip", "test_elsewhere"),
     ("2e-4, 3e-3", "3e-3, 2e-4", "TestMore::test_accuracy"),
     ("2e-4,", "float('nan'),", "TestMore::test_accuracy"),
@@ -292,12 +296,18 @@ JUDGED = [
     ("print", "VALUE or print", "demo"),
     ("print", "if __name__ == '__main__': 1 / 0 #", "demo"),
 ]
-# Those that end the process, or leave the GPU: Triton takes "On" for a yes.
+AWAY = "TRITON_INTERPRET was set on the way"
+# Those that end the process.
 ENDED = [
     (SKIP, "@pytest.mark.leaves_tensors", "pytest ended with status 4"),
     (f"{SKIP}\n{BODY}pass", f"{BODY}pytest.exit()", "pytest ended with status 2"),
     (f"{SKIP}\n{BODY}pass", f"{BODY}os._exit(0)", "its tests did not run"),
-    ("assert", f"{AWAY}\n    assert", "TRITON_INTERPRET was set on the way"),
+    ("VALUE", "import snippets.no\nVALUE", "pytest ended with status"),
+]
+# Those that leave the GPU, in each of Triton's words for it.
+LEFT = [
+    ("assert", f"os.environ['TRITON_INTERPRET'] = {yes!r}\n    assert", AWAY)
+    for yes in ("1", "True", "on")
 ]
 
 
@@ -314,7 +324,7 @@ def plant(tree: Tree, faults: list[tuple[str, str, str]]) -> dict[str, str]:
 
 
 def test_a_snippet_that_fails_is_recorded_as_failed(tree):
-    said = plant(tree, [JUDGED[0], *ENDED])
+    said = plant(tree, [JUDGED[0], *ENDED, *LEFT])
     status, told = tree.gpu()
     assert status == 1
     assert f"2 of {2 + len(said)} snippets that were due passed" in told
@@ -327,6 +337,14 @@ def test_a_snippet_that_fails_is_recorded_as_failed(tree):
     assert tree.state("b") == ("verified", [])
 
 
+NOTHING_RAN = [
+    ("pytest.ini", "addopts =", "addopts = --collect-only"),
+    ("pytest.ini", "addopts =", "addopts = -k cases"),
+    ("tests/conftest.py", "pytest_plugins", f"{LOOP} return True\npytest_plugins"),
+    ("tests/snippets/conftest.py", "def", f"{TEST} return True\ndef"),
+]
+
+
 def test_a_run_in_which_a_test_did_not_run_is_no_proof(recorded):
     ran = "def pytest_runtest_protocol(item):\n    return 'shared' in item.name or None"
     recorded.edit("tests/snippets/conftest.py", "def", f"{ran}\n\ndef")
@@ -334,6 +352,18 @@ def test_a_run_in_which_a_test_did_not_run_is_no_proof(recorded):
     assert status == 1
     assert "0 of 2 snippets that were due passed" in told
     assert recorded.state()[0] == "failed"
+
+
+def test_a_run_in_which_nothing_ran_is_no_proof(recorded):
+    first = recorded.read(RECORD)
+    for file, old, new in NOTHING_RAN:
+        before = recorded.read(file)
+        recorded.edit(file, old, new)
+        status, told = recorded.gpu("--all")
+        assert status == 1
+        assert "0 of 2 snippets that were due passed" in told
+        assert recorded.state()[0] == "failed"
+        recorded.write({file: before, RECORD: first})
 
 
 def test_what_is_declared_and_what_neither_counts_nor_is_inherited(

@@ -59,6 +59,7 @@ WHOLE = [
     (lambda d: d["runs"]["a run"].update(gpu=L4), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("gpu"), "whose folder is another one"),
     (lambda d: d["runs"]["a run"].pop("triton"), "/runs/a run/triton is missing"),
+    (lambda d: d.update(snippets={"a.py": 1}), "/snippets/a.py is a int"),
 ]
 WHOLE += [(lambda d, c=c: c(d["snippets"][NAME][KEY]), why) for c, why in ENTRIES]
 
@@ -158,6 +159,8 @@ def test_records_are_told_apart(repository, path, timed):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
+        ({"format": 1}, "its format is 1, not 2"),
+        ({"environment": {"date": "9999-12-31", "gpu": H200}}, "is in the future"),
         ({"environment": FACTS | {"gpu": L4}}, "whose folder is another one"),
         ({"manifest": {}}, "/measurements has figures, but there are no hashes"),
         ({"backward": [1]}, "/backward/0 is a int"),

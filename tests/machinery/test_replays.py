@@ -217,6 +217,7 @@ def test_what_is_never_stored_is_not_in_memory():
             f"replay: {ONE}\nsteps: {{up: It rises}}",
             "of no step is it said that 'It ri",
         ),
+        ("run: first", "it needs the option 'replay'"),
     ],
 )
 def test_a_fence_that_names_nothing(replayed, fence, reason):

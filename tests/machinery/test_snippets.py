@@ -68,6 +68,8 @@ SHOWN = section("def kernel():\n    return 1")
 ACTING = (
     "kernel.fn = 1",
     "lambda x: 2 * x",
+    "exec('kernel = 1')",
+    "globals().update(kernel=1)",
     "[setattr(kernel, 'fn', x) for x in range(1)]",
 )
 REBOUND = section("if X:\n    kernel = 1").replace(":a]", ":b]")
@@ -82,18 +84,23 @@ FAULTS = [
         "[end:a] ends no open section; the open one is 'b'",
     ),
     (section("x = 1").replace(":a]", ":A-1]"), 1, "names match [a-z]"),
+    ("# --8<-- [start:a\nx = 1\n", 1, "is no marker"),
     ("x = 1  # --8<-- [start:a]\n", 1, "is no marker"),
+    ('# --8<-- "other.py"\nx = 1\n', 1, "is no marker"),
     (section(f"x = 1\n{LINE}"), 3, "[line:z] names no line"),
+    (section(f"{LINE}x = 1\n{LINE}y = 1"), 4, "[line:z] stands already at line 2"),
     ("x = 1\ny = (\n", 2, "syntax error: '(' was never closed"),
     ("\n", 1, "the file is empty"),
     # What a page would show never runs.
     (f'TEXT = """\n{SHOWN}"""\n', 2, "is no marker"),
+    (f"def hidden():\n    pass\n\n{SHOWN}", 1, "code outside all sections"),
     (f"{SHOWN}if True:\n    kernel = None\n", 5, "code outside all sections"),
     (f"{SHOWN}kernel = None\n", 5, "code outside all sections"),
     (f"{SHOWN}'text'\n", 5, "code outside all sections"),
     (f"{SHOWN}from other import kernel\n", 5, "kernel is bound a second time"),
     (f"import kernel.more\n{SHOWN}", 3, "kernel is bound a second time"),
     (f"{section('K = 1')}K = 2\n", 4, "K is bound a second time; line 2 binds"),
+    (f"{SHOWN}{SHOWN.replace(':a]', ':b]')}", 6, "kernel is bound a second time"),
     (f"{SHOWN}from other import *\n", 5, "import * binds names that nobody sees"),
     (f"{SHOWN}X = (kernel := None)\n", 5, "code outside all sections"),
     *((f"{SHOWN}X = {it}\n", 5, "code outside all sections") for it in ACTING),
@@ -106,6 +113,7 @@ FAULTS = [
         3,
         "a.b is imported; what may be",
     ),
+    (f"from transformers import x\n{SHOWN}", 1, "transformers is imported; what may"),
     (f"from .other import x\n{SHOWN}", 1, ".other is imported; what may be"),
     # Half of a statement.
     (f"X = (\n{section('1')})\n", 2, "[start:a] is in the midst of a statement"),

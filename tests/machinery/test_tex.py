@@ -8,7 +8,10 @@ from verified_docs.pages.errors import PageError
 
 # What stops the build, and why.
 BAD = [
+    (r"\frac{1}{", "expected '}'"),
     (r"\nope", r"Unsupported function name: \nope"),
+    (r"x^2^3", "Double superscript"),
+    (r"\href{https://example.org}{x}", r"Unsupported function name: \href"),
     (r"\id{top}{x}", r"\id is not allowed"),
     (r"\class{badge}{x}", r"\class is not allowed"),
     # What a formula defines is not known to others.

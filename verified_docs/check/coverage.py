@@ -11,6 +11,8 @@ from verified_docs.code.snippets import Snippet
 from verified_docs.evidence import machine, manifest, records
 from verified_docs.evidence.records import Facts
 
+TEST = re.compile(r"^\s*(?:async )?def test_\w+\(|^class Test\w+", re.MULTILINE)
+
 
 def check(site: Site) -> Iterator[Finding]:
     """Faults of snippets, their tests and records."""
@@ -22,11 +24,11 @@ def check(site: Site) -> Iterator[Finding]:
         file, test = layout.snippet_file(name), layout.test_file(name)
         if not (snippet.wrong or re.search(rf"\b{snippet.path.stem}\b", timed)):
             yield Finding(file, 1, "no benchmark knows it", Weight.WARNING)
-        # That it tests the snippet is seen where it must catch bugs: tests/mutants.
-        if (site.root / test).is_file():
-            yield from unused(site, file, test)
-        else:
-            yield Finding(file, 1, f"there is no mirrored test module {test}")
+        yield from tested(site, file, test)
+    tested_by = layout.tested_by(site.root)
+    for module in sorted((site.root / layout.TESTS).rglob("test_*.py")):
+        if (test := site.relative(module)) not in tested_by:
+            yield Finding(test, 1, "no snippet has these tests")
     yield from measured(site)
     yield from replayed(site)
 
@@ -53,6 +55,18 @@ def on_pages(snippet: Snippet, pages: set[str]) -> Iterator[Finding]:
         if not shown.issuperset(section.numbers):
             reason = f"no page shows the section {section.name!r}"
             yield Finding(path, section.numbers[0], reason)
+
+
+def tested(site: Site, file: str, test: str) -> Iterator[Finding]:
+    """Every snippet has a mirrored test module, with a test in it, that loads it."""
+    if not (site.root / test).is_file():
+        yield Finding(file, 1, f"there is no mirrored test module {test}")
+    elif not TEST.search(read(site.root / test)):
+        yield Finding(test, 1, "the module has no test")
+    elif file not in manifest.reached(site.root, [test]):
+        yield Finding(test, 1, f"none of its imports leads to {file}")
+    else:
+        yield from unused(site, file, test)
 
 
 def unused(site: Site, file: str, test: str) -> Iterator[Finding]:
