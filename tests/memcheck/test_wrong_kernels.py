@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from verified_docs.evidence.gpu import SANITIZER
+
 ROOT = Path(__file__).parents[2]
-SANITIZER = ["compute-sanitizer", "--tool", "memcheck", "--error-exitcode", "9"]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 
 
