@@ -20,12 +20,12 @@ NAV = [
     {"Two": [{"Third": "two/c.md"}]},
     {"Reference": [{"Glossary": "reference/glossary.md"}]},
 ]
-ENTRIES = (
+ENTRIES = ("Softcap", "Copy")
+GPU_ENTRIES = (
     "Warp",
     "Warp group",
     "Matrix unit (tensor core, MMA) { #matrix-unit }",
     "L2 cache",
-    "Copy",
 )
 
 
@@ -50,8 +50,9 @@ class Built(Repository):
 @pytest.fixture
 def built(tmp_path) -> Built:
     built = Built(tmp_path)
-    entries = "\n".join(f"### {each}" for each in ENTRIES)
-    built.write({"docs/reference/glossary.md": entries})
+    for name, entries in (("glossary", ENTRIES), ("glossary-gpu", GPU_ENTRIES)):
+        text = "\n".join(f"### {each}" for each in entries)
+        built.write({f"docs/reference/{name}.md": text})
     return built
 
 
@@ -122,16 +123,26 @@ def test_what_is_folded_takes_no_time(built):
 def test_the_first_place_of_a_term_is_a_link(built):
     words = "The *warps*, a warp group; a warp and\ntensor\ncores.\n\nMMA. An L2 cache."
     html = built(f"# B\n\n{words}")
-    link = '<a class="term" href="../reference/glossary.md#'
+    link = '<a class="term" href="../reference/glossary-gpu.md#'
     assert f'<em>{link}warp">warps</a></em>, a {link}warp-group">warp group</a>' in html
     assert "; a warp and" in html
     assert f'{link}matrix-unit">tensor\ncores</a>.' in html
     assert f'An {link}l2-cache">L2 cache</a>.' in html
     assert html.count(link) == 4
     # One that is linked is not linked again.
-    html = built("# B\n\nA warp. A [group](../reference/glossary.md#warp).")
+    html = built("# B\n\nA warp. A [group](../reference/glossary-gpu.md#warp).")
     assert '<p>A warp. A <a class="term" href=' in html
     assert html.count("term") == 1
+
+
+def test_each_glossary_has_terms_and_may_lead_to_the_other(built):
+    html = built("# B\n\nA warp, a softcap.")
+    assert 'href="../reference/glossary-gpu.md#warp">warp</a>' in html
+    assert 'href="../reference/glossary.md#softcap">softcap</a>' in html
+    text = "# G\n\n[A](#softcap), a warp, [warps](glossary-gpu.md#warp)."
+    html = built(text, "description: terms", "reference/glossary.md")
+    assert html.count("term") == 1
+    assert '<a class="term" href="glossary-gpu.md#warp">warps</a>' in html
 
 
 def test_what_is_no_place_for_a_term(built):
@@ -148,7 +159,6 @@ def test_what_is_no_place_for_a_term(built):
         assert "glossary" not in built(text)
     # They are linked on rungs.
     assert "glossary" not in built("A warp.", "gives: it")
-    assert "glossary" not in built("A warp.", page="reference/glossary.md")
 
 
 def test_rungs_are_numbered_in_the_order_of_the_navigation(built):

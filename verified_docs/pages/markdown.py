@@ -54,7 +54,7 @@ class VerifiedDocs(Extension):
             "repository": ["", "where it is public, for example on GitHub"],
             "nav": [[], "the navigation: parts, each of titles and pages"],
             "goal": ["", "the page to which the short way of the ladder leads"],
-            "everyday": [[], "words of the glossary that only authors link"],
+            "everyday": [[], "words of the glossaries that only authors link"],
             "tensors": [{}, "class: {macro, tex, code: [identifiers]}"],
             "plots": [{}, "kernels: {name: [colour, marker]}, axes: {key: words}"],
         }

@@ -29,7 +29,7 @@ class Site:
     repository: str = ""  # where that is public
     style: Style = field(default_factory=Style)
     mark: str = ""  # the word of the check, see made.py
-    everyday: Collection[str] = ()  # words of the glossary that only authors link
+    everyday: Collection[str] = ()  # words of the glossaries that only authors link
     base: str = "/"  # the way from the page at hand to the root of the site
     badged: set[str] = field(default_factory=set)  # snippets whose badge the page has
     claims: Claims = field(default_factory=dict)  # those of the page

@@ -1,6 +1,6 @@
-"""Terms of the glossary: on a rung, a term's first place leads to its entry.
+"""Terms of the glossaries: on a rung, a term's first place leads to its entry.
 
-Nothing is written twice: the words are the glossary's headings, with what stands in
+Nothing is written twice: the words are the headings of both pages, with what stands in
 their parentheses, and the script of the page fetches the entry when a reader asks for
 it. A term that an author links is not linked once more, and one that is an everyday
 word as well is linked by authors only.
@@ -16,39 +16,41 @@ from markdown.treeprocessors import Treeprocessor
 from verified_docs.pages.site import OfSite, source
 from verified_docs.pages.sources import headings
 
-GLOSSARY = "reference/glossary.md"
+GLOSSARIES = ("reference/glossary.md", "reference/glossary-gpu.md")
 # What running text consists of: nothing that is folded, in a table, or a link already.
 PROSE = {"blockquote", "dd", "dl", "em", "li", "ol", "p", "strong", "ul"}
 
 
 class Terms(OfSite, Treeprocessor):
-    """Links the terms of a rung, and marks every link to the glossary as one."""
+    """Links the terms of a rung, and marks every link to an entry as one."""
 
     def run(self, root: Element) -> None:
         """Change the page in place."""
         docs, page = self.site.navigation.docs, source(self.md)
-        if not page or page == GLOSSARY:
+        if not page:
             return
-        glossary = posixpath.relpath(GLOSSARY, posixpath.dirname(page))
+        entries = {}
+        for glossary in GLOSSARIES:
+            to = posixpath.relpath(glossary, posixpath.dirname(page))
+            for title, anchor in headings(docs / glossary).items():
+                entries[title] = f"{to}#{anchor}"
         linked = set()
         for link in root.iter("a"):
-            address, _, anchor = link.get("href", "").partition("#")
-            if address == glossary and anchor:
+            if (address := link.get("href", "")) in entries.values():
                 link.set("class", "term")
-                linked.add(anchor)
-        known = names(headings(docs / GLOSSARY), self.site.everyday)
+                linked.add(address)
+        known = names(entries, self.site.everyday)
         if known and "idea" in self.site.navigation.front(page):
-            Linker(known, glossary, linked).visit(root)
+            Linker(known, linked).visit(root)
 
 
 class Linker:
-    """Links the first place of each term whose anchor is not linked yet."""
+    """Links the first place of each term whose entry is not linked yet."""
 
-    def __init__(self, anchors: Mapping[str, str], to: str, linked: set[str]) -> None:
-        self.anchors = anchors
-        self.to = to
+    def __init__(self, entries: Mapping[str, str], linked: set[str]) -> None:
+        self.entries = entries
         self.linked = linked
-        longest = sorted(anchors, key=len, reverse=True)
+        longest = sorted(entries, key=len, reverse=True)
         either = "|".join(re.escape(word).replace(r"\ ", r"\s+") for word in longest)
         self.pattern = re.compile(rf"(?<![\w-])({either})s?(?![\w-])", re.IGNORECASE)
 
@@ -66,10 +68,9 @@ class Linker:
     def link(self, parent: Element, text: str | None) -> str | None:
         """The text before its first new term; the link and the rest join the parent."""
         for match in self.pattern.finditer(text or ""):
-            anchor = self.anchors[" ".join(match[1].casefold().split())]
-            if anchor not in self.linked:
-                self.linked.add(anchor)
-                address = f"{self.to}#{anchor}"
+            address = self.entries[" ".join(match[1].casefold().split())]
+            if address not in self.linked:
+                self.linked.add(address)
                 link = SubElement(parent, "a", {"class": "term", "href": address})
                 link.text = match[0]
                 link.tail = self.link(parent, match.string[match.end() :])
@@ -78,11 +79,11 @@ class Linker:
 
 
 def names(entries: Mapping[str, str], everyday: Collection[str]) -> dict[str, str]:
-    """The anchor of each word that the glossary explains, everyday words left out."""
+    """The entry of each word that a glossary explains, everyday words left out."""
     found = {}
-    for title, anchor in entries.items():
+    for title, address in entries.items():
         term, _, others = title.removesuffix(")").partition(" (")
         for word in (term, *filter(None, others.split(", "))):
             if word.casefold() not in everyday:
-                found[word.casefold()] = anchor
+                found[word.casefold()] = address
     return found
