@@ -6,7 +6,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 
+from snippets.attention.outliers import rotate
 from tests.machinery.repository import ROOT
 from tests.machinery.small_site import SVG
 from tests.snippets.attention import tile_maps as attention
@@ -106,3 +108,19 @@ def test_scores_are_drawn_to_scale():
     assert s == (448, 448)
     assert (q, k) == ((448 * 128 / 8192, 448), (448, 448 * 128 / 8192))
     assert tile == (448 * 128 / 8192, 448 * 128 / 8192)
+
+
+def test_a_score_and_its_terms_are_drawn_to_scale():
+    q = torch.tensor([[1.0, -1, 0, 8, 1, -2, 1, 0]])
+    k = torch.tensor([[0.0, 1, -1, 8, 2, 1, -1, 1]])
+    q_turned, k_turned = rotate(q, k)
+    pairs = (q, q_turned), (k, k_turned), (q * k, q_turned * k_turned)
+    expected = [
+        abs(number) * scale
+        for both, scale in zip(pairs, (5, 5, 1.25), strict=True)
+        for number in torch.cat(both).flatten().tolist()
+        if number
+    ]
+    # Each bar is filled and has an outline.
+    drawn = [height for _, height in rectangles("attention/fp8-outliers.svg")]
+    assert drawn[::2] == drawn[1::2] == pytest.approx(expected, abs=0.06)
