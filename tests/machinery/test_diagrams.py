@@ -124,3 +124,23 @@ def test_a_score_and_its_terms_are_drawn_to_scale():
     # Each bar is filled and has an outline.
     drawn = [height for _, height in rectangles("attention/fp8-outliers.svg")]
     assert drawn[::2] == drawn[1::2] == pytest.approx(expected, abs=0.06)
+
+
+def test_the_queries_that_see_a_block_through_a_window():
+    root = ET.parse(ASSETS / "diagrams/backward/window-queries.svg").getroot()
+    axis = {
+        text.get("x"): int(text.text)
+        for text in root.findall("{*}text")
+        if text.get("y") == "20" and text.text.isdigit()
+    }
+    drawn = [
+        (axis[f"{float(r.get('x')) + 14:g}"], 8 + (int(r.get("y")) - 34) // 28)
+        for r in root.findall("{*}rect[@class='t-s']")
+    ]
+    # n = 8, n' = 11 and w = 6; a query stands beside the key of its number.
+    assert drawn == [
+        (i, j) for j in range(8, 12) for i in axis.values() if 0 <= i - j < 6
+    ]
+    lines = [float(line.get("x1")) for line in root.findall("{*}line[@class='accent']")]
+    # i1, i2, i3 and i2 + w, at the beginning of their queries.
+    assert [axis[f"{x + 14:g}"] for x in lines] == [8, 11, 8 + 6, 11 + 6]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from verified_docs.evidence.gpu import SANITIZER
+from verified_docs.evidence.gpu import ALONE, SANITIZER
 
 ROOT = Path(__file__).parents[2]
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
@@ -37,7 +37,7 @@ def test_is_caught(nodeid: str) -> None:
     run = subprocess.run(
         [*SANITIZER, *PYTEST, nodeid],
         cwd=ROOT,
-        env={**os.environ, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"},
+        env=os.environ | ALONE,
         capture_output=True,
         text=True,
         timeout=300,
