@@ -144,3 +144,27 @@ def test_the_queries_that_see_a_block_through_a_window():
     lines = [float(line.get("x1")) for line in root.findall("{*}line[@class='accent']")]
     # i1, i2, i3 and i2 + w, at the beginning of their queries.
     assert [axis[f"{x + 14:g}"] for x in lines] == [8, 11, 8 + 6, 11 + 6]
+
+
+def test_a_row_of_the_gradient_of_softmax():
+    name = "backward/by-hand-row.svg"
+    columns: dict[float, list[str]] = {}  # from the left, and each from the top
+    texts = ET.parse(ASSETS / "diagrams" / name).getroot().findall("{*}text")
+    for text in sorted(texts, key=lambda each: float(each.get("y"))):
+        words = "".join(text.itertext()).replace("\N{MINUS SIGN}", "-")
+        columns.setdefault(float(text.get("x")), []).append(words)
+    names, *keys = (each for _, each in sorted(columns.items()) if len(each) == 6)
+    assert names == ["key", "P", "dP", "P ⊙ dP", "dP - Δ", "dS"]
+    told = torch.tensor([[float(words) for words in key] for key in keys]).double()
+    p, dp = told.T[1:3]
+    s = p.log().requires_grad_()
+    torch.softmax(s, dim=0).backward(dp)
+    delta = (p * dp).sum()
+    expected = torch.stack([torch.arange(4), p, dp, p * dp, dp - delta, s.grad])
+    torch.testing.assert_close(told.T, expected, atol=1e-6, rtol=0)
+    sums = [words.split(" = ") for words in columns[422]]
+    assert sums == [["sum"], [f"{p.sum():g}"], [f"{delta:g}", "Δ"], ["0"]]
+    # A box is as wide as the weight, and as high as dP is above or below delta.
+    boxes = torch.tensor(rectangles(name)[24:32:2]).double()
+    boxes /= torch.tensor([336, 20])
+    torch.testing.assert_close(boxes, told[:, [1, 4]].abs(), atol=1e-6, rtol=0)
