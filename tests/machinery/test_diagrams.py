@@ -1,5 +1,6 @@
 """Diagrams: inlined with ids of their own, and refused where they would not fit."""
 
+import ast
 import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -168,3 +169,38 @@ def test_a_row_of_the_gradient_of_softmax():
     boxes = torch.tensor(rectangles(name)[24:32:2]).double()
     boxes /= torch.tensor([336, 20])
     torch.testing.assert_close(boxes, told[:, [1, 4]].abs(), atol=1e-6, rtol=0)
+
+
+def test_the_roles_of_a_tile_in_two_kernels():
+    root = ET.parse(ASSETS / "diagrams/backward/two-kernels-roles.svg").getroot()
+    panels: list[set[tuple[str, str | None]]] = []
+    for text in root.findall("{*}text"):
+        words = "".join(text.itertext())
+        if words.startswith("weights("):
+            panels.append(set())
+        if panels:
+            words = words.lower().replace("ᵀ", "_t").replace("δ", "delta")
+            panels[-1].add((words, text.get("text-anchor")))
+    tree = ast.parse((ROOT / "snippets/backward/two_kernels.py").read_text("utf-8"))
+    code = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
+    roles = [each.arg for each in code["weights"].args.args[:6]]
+    assert roles == ["a", "b", "c", "d", "lse", "delta"]
+    for kernel, panel in zip(("dq_kernel", "dkdv_kernel"), panels, strict=True):
+        (loop,) = (each for each in ast.walk(code[kernel]) if isinstance(each, ast.For))
+        calls: dict[str, list[list[str]]] = {}  # of each function: result, arguments
+        for line in loop.body:
+            if isinstance(line, ast.Assign) and isinstance(line.value, ast.Call):
+                called, *parts = map(
+                    ast.unparse, (line.value.func, *line.targets, *line.value.args)
+                )
+                calls.setdefault(called, []).append(parts)
+        ((_, *given),) = calls["weights"]
+        expected = {(f"weights({', '.join(given[:4])}, …)", "end")}
+        # What the loop loads passes by, and its name ends in front of it.
+        passing = {name for name, *_ in calls["tl.load"]}
+        for role, name in zip(roles, given, strict=False):
+            label = name if role == name else f"{role} = {name}"
+            expected.add((label, "end" if name in passing else "middle"))
+        for total, tile, other, _ in calls["tl.dot"]:
+            expected.add((f"{total} += {tile.partition('.')[0]} {other}", "start"))
+        assert expected <= panel
