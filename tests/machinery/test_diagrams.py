@@ -2,14 +2,18 @@
 
 import ast
 import re
+import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 import pytest
 import torch
 
 from snippets.attention.outliers import rotate
+from snippets.backward import autograd
 from tests.machinery.repository import ROOT
 from tests.machinery.small_site import SVG
 from tests.snippets.attention import tile_maps as attention
@@ -204,3 +208,76 @@ def test_the_roles_of_a_tile_in_two_kernels():
         for total, tile, other, _ in calls["tl.dot"]:
             expected.add((f"{total} += {tile.partition('.')[0]} {other}", "start"))
         assert expected <= panel
+
+
+def calls_of(step: Callable[[], None]) -> list[str]:
+    """The functions of the operator that run, in their order."""
+    calls: list[str] = []
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_filename == autograd.__file__:
+            fake = {"q": "fake of forward", "x": "fake of backward"}
+            is_fake = code.co_name == "<lambda>"
+            calls.append(fake[code.co_varnames[0]] if is_fake else code.co_name)
+
+    sys.setprofile(profile)
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_which_functions_of_an_operator_run_when(monkeypatch: pytest.MonkeyPatch):
+    launched: list[str] = []
+    written: dict[str, torch.Tensor] = {}
+    saved: list[str] = []
+    names = "Q", "K", "V"
+    inputs = [torch.randn(1, 1, 16, 16, requires_grad=True) for _ in names]
+
+    def launch(kernel, views, *_: object, **options: bool) -> None:
+        modes = [name for name, chosen in options.items() if chosen]
+        launched.append(", ".join([kernel.fn.__name__, *modes]))
+        if kernel is autograd.backward_kernel:  # delta is there: all of O is 1
+            assert (views[5] == 16 - 1).all()
+        for view in views[-2:]:
+            view.fill_(len(launched))
+
+    def step(attend: Callable) -> None:
+        launched.clear()
+        o, lse = attend(*inputs)
+        gradients = torch.autograd.grad(o.sum() + lse.sum(), inputs, retain_graph=True)
+        written.update({"O": o, "lse": lse})
+        written.update({f"d{x}": dx for x, dx in zip(names, gradients, strict=True)})
+        if attend is autograd.attention:
+            known = dict(zip(names, inputs, strict=True)) | {"O": o, "lse": lse}
+            for kept in o.grad_fn.saved_tensors:
+                (name,) = (n for n, x in known.items() if torch.equal(x, kept))
+                saved.append(name)
+
+    monkeypatch.setattr(autograd, "launch", launch)
+    eager = calls_of(partial(step, autograd.attention))
+    lines = [
+        f"{kernel}: {', '.join(x for x in written if (written[x] == n).all())}"
+        for n, kernel in enumerate(launched, 1)
+    ]
+    compiled = torch.compile(autograd.attention, backend="aot_eager", fullgraph=True)
+    first, later = (calls_of(partial(step, compiled)) for _ in range(2))
+    traced = first[: first.index("forward")]
+    words = {
+        "forward": ["forward", lines[0]],
+        "keep": [f"keep saves {', '.join(saved)}"],
+        "gradients": ["gradients gets dO, dlse"],
+        "backward": ["backward", "PyTorch's row-dot: Δ", *lines[1:]],
+    }
+    for name, told in words.items():
+        for calls in (eager, traced, later):
+            fake = "its fake" if f"fake of {name}" in calls else "not called"
+            told.append("runs" if name in calls else fake)
+    assert [each for each in eager if each in words] == list(words)
+    root = ET.parse(ASSETS / "diagrams/backward/autograd-calls.svg").getroot()
+    drawn = ["".join(text.itertext()) for text in root.findall("{*}text")]
+    begin, middle = (drawn.index(x) for x in ("forward", "loss.backward()"))
+    assert drawn[begin:middle] == words["forward"] + words["keep"]
+    assert drawn[middle + 1 : -1] == words["gradients"] + words["backward"]
