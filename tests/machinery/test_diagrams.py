@@ -14,6 +14,7 @@ import torch
 
 from snippets.attention.outliers import rotate
 from snippets.backward import autograd
+from snippets.softmax import monoid
 from tests.machinery.repository import ROOT
 from tests.machinery.small_site import SVG
 from tests.snippets.attention import tile_maps as attention
@@ -208,6 +209,46 @@ def test_the_roles_of_a_tile_in_two_kernels():
         for total, tile, other, _ in calls["tl.dot"]:
             expected.add((f"{total} += {tile.partition('.')[0]} {other}", "start"))
         assert expected <= panel
+
+
+def test_the_merges_of_a_chain_and_a_tree(monkeypatch: pytest.MonkeyPatch):
+    merges: list[tuple[int, int]] = []  # of two sets of columns, one bit for each
+
+    def merge(a: monoid.Pair, b: monoid.Pair) -> monoid.Pair:
+        both = a[0].flatten().tolist(), b[0].flatten().tolist()
+        merges.extend((int(left), int(right)) for left, right in zip(*both, strict=True))
+        return a[0] + b[0], a[1] + b[1]
+
+    monkeypatch.setattr(monoid, "merge", merge)
+    monkeypatch.setattr(monoid, "IDENTITY", (torch.zeros(()), torch.zeros(())))
+    for order in (monoid.left_to_right, monoid.tree):
+        order(2.0 ** torch.arange(8))
+
+    root = ET.parse(ASSETS / "diagrams/softmax/monoid-tree.svg").getroot()
+    parts: dict[complex, int] = {}  # where a part is drawn: its columns
+    for text in root.findall("{*}text"):
+        at = complex(float(text.get("x")), float(text.get("y")) - 5)
+        if re.fullmatch("x[₀-₇]", text.text or ""):
+            parts[at] = 1 << "₀₁₂₃₄₅₆₇".index(text.text[1])
+        elif text.text == "id":
+            parts[at] = 0
+    circles = [
+        complex(float(circle.get("cx")), float(circle.get("cy")))
+        for circle in root.findall("{*}circle[@class='line']")
+    ]
+    assert len(circles) == len(merges)
+    arrows: dict[complex, list[complex]] = {at: [] for at in circles}
+    for line in root.findall("{*}line"):
+        x1, y1, x2, y2 = (float(line.get(name)) for name in ("x1", "y1", "x2", "y2"))
+        begin = min([*parts, *circles], key=lambda at: abs(at - complex(x1, y1)))
+        end = min(circles, key=lambda at: abs(at - complex(x2, y2)))
+        if line.get("stroke-dasharray") is None and begin != end:
+            arrows[end].append(begin)
+    for at, (left, right) in zip(circles, merges, strict=True):
+        # A chain's pair comes from the left, and the next value from above.
+        begins = sorted(arrows[at], key=lambda begin: begin.real)
+        assert [parts[begin] for begin in begins] == [left, right]
+        parts[at] = left | right
 
 
 def calls_of(step: Callable[[], None]) -> list[str]:
