@@ -216,7 +216,9 @@ def test_the_merges_of_a_chain_and_a_tree(monkeypatch: pytest.MonkeyPatch):
 
     def merge(a: monoid.Pair, b: monoid.Pair) -> monoid.Pair:
         both = a[0].flatten().tolist(), b[0].flatten().tolist()
-        merges.extend((int(left), int(right)) for left, right in zip(*both, strict=True))
+        merges.extend(
+            (int(left), int(right)) for left, right in zip(*both, strict=True)
+        )
         return a[0] + b[0], a[1] + b[1]
 
     monkeypatch.setattr(monoid, "merge", merge)
