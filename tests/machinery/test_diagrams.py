@@ -8,13 +8,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import Any
 
 import pytest
 import torch
 
 from snippets.attention.outliers import rotate
 from snippets.backward import autograd
-from snippets.softmax import monoid
+from snippets.softmax import long_rows, monoid
+from tests.harness.waiting import take_turns
 from tests.machinery.repository import ROOT
 from tests.machinery.small_site import SVG
 from tests.snippets.attention import tile_maps as attention
@@ -251,6 +253,55 @@ def test_the_merges_of_a_chain_and_a_tree(monkeypatch: pytest.MonkeyPatch):
         begins = sorted(arrows[at], key=lambda begin: begin.real)
         assert [parts[begin] for begin in begins] == [left, right]
         parts[at] = left | right
+
+
+def test_the_words_of_long_rows(monkeypatch: pytest.MonkeyPatch):
+    made: list[torch.Tensor] = []
+
+    def zeros(length: int, **options: Any) -> torch.Tensor:
+        made.append(torch.full((length,), 0, **options))
+        return made[-1]
+
+    take_turns(monkeypatch)
+    monkeypatch.setattr(torch, "zeros", zeros)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    x = torch.randn((3, 8), device=device)
+    long_rows.softmax(x, chunk_cols=2, block_cols=2)
+    *words, counted = made[0].tolist()
+    root = ET.parse(ASSETS / "diagrams/softmax/long-rows-words.svg").getroot()
+    told: dict[str, list[tuple[float, str]]] = {}  # of each line, from the left
+    for text in root.findall("{*}text"):
+        at = float(text.get("x")), "".join(text.itertext())
+        told.setdefault(text.get("y"), []).append(at)
+    lines = {line[0][1]: line for line in map(sorted, told.values())}
+    numbers = {
+        name: [(at, int(text)) for at, text in line if text.isdigit()]
+        for name, line in lines.items()
+    }
+    # The counter lies behind the last word.
+    assert [number for _, number in numbers["word"]] == list(range(counted + 1))
+    drawn = [
+        (min(numbers["row"], key=lambda row: abs(row[0] - at))[1], chunk)
+        for at, chunk in numbers["chunk"]
+    ]
+    halves = [text for _, text in lines["bits 63 to 32"]]
+    assert [text for _, text in lines["word 6"]] == [
+        "word 6",
+        "m",
+        "\N{SCRIPT SMALL L}",
+    ]
+    assert halves == ["bits 63 to 32", "bits 31 to 0"]
+    for word, (row, chunk) in zip(words, drawn, strict=True):
+        part = x[row, 2 * chunk : 2 * chunk + 2].cpu()
+        m = part.max()
+        pair = [m, (part - m).exp().sum()]
+        bits = [word >> int(half.split()[-1]) & 0xFFFFFFFF for half in halves]
+        found = torch.tensor(bits).to(torch.int32).view(torch.float32)
+        torch.testing.assert_close(found, torch.stack(pair))
+    (ticket,) = (text for line in told.values() for _, text in line if "//" in text)
+    row, chunk = drawn[6]
+    assert ticket == f"ticket 6: row = 6 // 4 = {row}, chunk = 6 % 4 = {chunk}"
+    assert (row, chunk) == (6 // 4, 6 % 4)
 
 
 def calls_of(step: Callable[[], None]) -> list[str]:
