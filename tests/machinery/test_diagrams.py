@@ -300,7 +300,9 @@ def test_the_words_of_long_rows(monkeypatch: pytest.MonkeyPatch):
         torch.testing.assert_close(found, torch.stack(pair))
     (ticket,) = (text for line in told.values() for _, text in line if "//" in text)
     row, chunk = drawn[6]
-    assert ticket == f"ticket 6: row = 6 // 4 = {row}, chunk = 6 % 4 = {chunk}"
+    assert (
+        ticket == f"ticket 6: row = ticket // 4 = {row}, chunk = ticket % 4 = {chunk}"
+    )
     assert (row, chunk) == (6 // 4, 6 % 4)
 
 
