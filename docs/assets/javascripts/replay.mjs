@@ -162,8 +162,8 @@ class View {
     const program = run.programs.findLastIndex(({ start }) => start <= at);
     const { label, kernel } = run.programs[program] ?? {};
     const { unit } = this.trace;
-    const what = kernel ? `${kernel}, ${unit}` : unit[0].toUpperCase() + unit.slice(1);
-    const where = `${what} ${program + 1} of ${run.programs.length}${label && `: ${label}`}`;
+    const name = label || `${unit} ${program + 1} of ${run.programs.length}`;
+    const where = kernel ? `${kernel}, ${name}` : name[0].toUpperCase() + name.slice(1);
     this.program.textContent = program < 0 ? "" : `${where}.`;
     const formulas = at === steps.length - 1 ? Object.entries(run.formula ?? {}) : [];
     const sums = formulas.map(([what, { text, value }]) => `bytes ${what} ${text} = ${value}`);
