@@ -134,6 +134,18 @@ def test_a_score_and_its_terms_are_drawn_to_scale():
     assert drawn[::2] == drawn[1::2] == pytest.approx(expected, abs=0.06)
 
 
+def test_what_is_left_of_a_weight_in_8_bits():
+    # Each bar has three boxes: all digits, fewer, none. Two are filled, and outlined.
+    drawn = rectangles("attention/fp8-weights.svg")
+    for boxes, factor in ((drawn[:5], 1), (drawn[5:], 256)):
+        digits, lost = boxes[0][0] / 30, (boxes[0][0] + boxes[2][0]) / 30
+        below = torch.tensor([digits - 0.1, digits + 0.1, lost - 0.1, lost + 0.1])
+        weights = (factor * torch.exp(-below.double())).to(torch.float8_e4m3fn).float()
+        smallest = torch.finfo(torch.float8_e4m3fn).smallest_normal
+        assert ((weights >= smallest) == torch.tensor([1, 0, 0, 0])).all()
+        assert ((weights > 0) == torch.tensor([1, 1, 1, 0])).all()
+
+
 def test_the_queries_that_see_a_block_through_a_window():
     root = ET.parse(ASSETS / "diagrams/backward/window-queries.svg").getroot()
     axis = {
