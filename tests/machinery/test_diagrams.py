@@ -1,20 +1,24 @@
 """Diagrams: inlined with ids of their own, and refused where they would not fit."""
 
 import ast
+import inspect
 import re
 import sys
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import FrameType, ModuleType, SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import torch
 
 from snippets.attention.outliers import rotate
 from snippets.backward import autograd
+from snippets.hopper import gluon_causal, gluon_overlapped
 from snippets.softmax import long_rows, monoid
 from tests.harness.waiting import take_turns
 from tests.machinery.repository import ROOT
@@ -443,3 +447,99 @@ def test_which_functions_of_an_operator_run_when(monkeypatch: pytest.MonkeyPatch
     begin, middle = (drawn.index(x) for x in ("forward", "loss.backward()"))
     assert drawn[begin:middle] == words["forward"] + words["keep"]
     assert drawn[middle + 1 : -1] == words["gradients"] + words["backward"]
+
+
+def numbers(element: ET.Element, *names: str) -> list[float]:
+    return [float(element.get(name)) for name in names]
+
+
+def calls_of_walks(
+    patch: pytest.MonkeyPatch, tiles: list[int], w: int = 0
+) -> list[tuple]:
+    """What consumer w of two does at its barriers, and its products, in their order."""
+    calls: list[tuple] = []
+    mbarrier = SimpleNamespace(
+        wait=lambda bar, bit: calls.append(("wait", *bar, bit)),
+        arrive=lambda bar: calls.append(("arrive", *bar)),
+    )
+
+    def multiply(*_: object, use_acc: bool = True, **options: bool) -> MagicMock:
+        calls.append(("issue", "O" if use_acc else "S"))
+        return MagicMock()
+
+    for name in ("gl", "mask", "rows_of_warps"):
+        patch.setattr(gluon_causal, name, MagicMock())
+    for module in (gluon_causal, gluon_overlapped):
+        patch.setattr(module, "mbarrier", mbarrier)
+    patch.setattr(gluon_causal, "warpgroup_mma", multiply)
+    patch.setattr(
+        gluon_causal,
+        "warpgroup_mma_wait",
+        lambda _, deps: deps if len(deps) > 1 else deps[0],
+    )
+    patch.setattr(gluon_causal, "softmax", lambda *_: [MagicMock()] * 4)
+    patch.setattr(gluon_causal, "attend", gluon_causal.attend.fn)
+    patch.setattr(gluon_causal, "take_stage", gluon_overlapped.take_stage.fn)
+    rings = [MagicMock(shape=[2, 1, 1, 128, 128])] * 2  # two stages
+    bars = [
+        SimpleNamespace(index=partial(lambda *at: at, name), shape=[2])
+        for name in ("full", "empty", "go")
+    ]
+    for block, length in enumerate(tiles):
+        calls.append(("block", block))
+        at = block, sum(tiles[:block]), length
+        gluon_causal.walk.fn(None, rings, bars, 1, *at, 128, 128, w, False)
+    return calls
+
+
+def test_the_barriers_go_of_two_consumers(monkeypatch: pytest.MonkeyPatch):
+    turns: list[list[list]] = []  # of each consumer: a bit, products, whom it calls
+    for w in range(2):
+        turns.append([])
+        with monkeypatch.context() as patch:
+            for call in calls_of_walks(patch, [3], w):
+                if call[:3] == ("wait", "go", w):
+                    turns[w].append([call[3], [], None])
+                elif call[0] == "issue":
+                    turns[w][-1][1].append(call[1])
+                elif call[:2] == ("arrive", "go"):
+                    turns[w][-1][2] = call[2]
+        turns[w][-1][1].pop()  # the last sum, with which it calls nobody
+    kernel = inspect.getsource(gluon_causal.attention_kernel.fn)
+    assert "q_full, go = barriers(CONSUMERS, 1), barriers(CONSUMERS, 1)" in kernel
+    (first,) = re.findall(r"mbarrier\.arrive\(go\.index\((\d)\)\)", kernel)
+    over = Counter([int(first)])  # phases of each go
+    expected = []
+    while any(turns):
+        (w,) = (x for x in range(2) if turns[x] and over[x] & 1 != turns[x][0][0])
+        turn = len(expected) // 2
+        bit, products, called = turns[w].pop(0)
+        words = " ".join(f"{x}{turn - (x == 'O')}" for x in products)
+        expected.append((w, words, f"bit {bit}", over[w] - 1, called, over[called]))
+        over[called] += 1
+
+    root = ET.parse(ASSETS / "diagrams/hopper/overlapped-go.svg").getroot()
+    texts = [
+        (*numbers(x, "x", "y"), "".join(x.itertext())) for x in root.findall("{*}text")
+    ]
+    boxes = [
+        numbers(x, "x", "y", "width", "height")
+        for x in root.findall("{*}rect[@class='line']")
+    ]
+    arrows = dict(numbers(x, "x1", "y2") for x in root.findall("{*}line"))
+    rows = 60, 154  # of go 0 and go 1
+    ends = [sorted(x + width for x, y, width, _ in boxes if y == row) for row in rows]
+    for row, phases in zip(rows, ends, strict=True):
+        told = [words.split()[-1] for x, y, words in texts if y == row + 15]
+        assert told[1:] == [str(n) for n in range(len(phases))]
+    drawn = []
+    for x, y, width, height in sorted(boxes):
+        if height == 40 and width < 100:
+            (w,) = (n for n, row in enumerate(rows) if y == row + 32)
+            words = [
+                each for u, v, each in texts if 0 < u - x < width and 0 < v - y < 40
+            ]
+            called = min((0, 1), key=lambda n: abs(rows[n] - arrows[x + width]))
+            own = sum(end <= x for end in ends[w]) - 1
+            drawn.append((w, *words, own, called, ends[called].index(x + width)))
+    assert drawn == expected
