@@ -18,7 +18,7 @@ import torch
 
 from snippets.attention.outliers import rotate
 from snippets.backward import autograd
-from snippets.hopper import gluon_causal, gluon_overlapped
+from snippets.hopper import gluon_backward, gluon_causal, gluon_overlapped
 from snippets.softmax import long_rows, monoid
 from tests.harness.waiting import take_turns
 from tests.machinery.repository import ROOT
@@ -543,3 +543,44 @@ def test_the_barriers_go_of_two_consumers(monkeypatch: pytest.MonkeyPatch):
             own = sum(end <= x for end in ends[w]) - 1
             drawn.append((w, *words, own, called, ends[called].index(x + width)))
     assert drawn == expected
+
+
+def test_the_order_of_the_sum_of_dq():
+    code = inspect.getsource(gluon_backward.consume.fn)
+    steps = r" dq = dq\.reshape\(\[(.*)\]\)\.permute\(\((.*)\)\)\n"
+    ((shape, order),) = re.findall(steps, code)
+    assert "FOURS: gl.constexpr = gl.BlockedLayout([4], [32], [4], [0])" in code
+    half = 64
+    sizes = [half // 16 if "HALF" in x else int(x) for x in shape.split(", ")]
+    tile = torch.arange(64 * half).reshape(sizes)
+    memory = tile.permute([int(x) for x in order.split(", ")]).flatten()
+    rows, cols = memory // half, memory % half
+    # wgmma: of each 8 columns a thread has two, and 8 rows below it the same.
+    threads = rows // 16 * 32 + rows % 8 * 4 + cols % 8 // 2
+    assert torch.equal(threads, torch.arange(64 * half) // 4 % 128)  # nothing moves
+    assert (rows[:16] == 0).all()
+    assert (rows[16], cols[16], threads[16]) == (1, 0, 4)
+
+    root = ET.parse(ASSETS / "diagrams/hopper/backward-order.svg").getroot()
+    texts: dict[float, list[tuple[float, str]]] = {}  # of each line, from the left
+    for text in root.findall("{*}text"):
+        x, y = numbers(text, "x", "y")
+        texts.setdefault(y, []).append((x, "".join(text.itertext())))
+    lines = [sorted(line) for _, line in sorted(texts.items()) if len(line) > 1]
+    names = [name for (_, name), *_ in lines]
+    assert names == ["thread", "column", "column", "place", "thread"]
+    above, columns, held, places, below = ([int(x) for _, x in y[1:]] for y in lines)
+    assert columns == places == list(range(16))
+    assert held == cols[:16].tolist()
+    by_column = dict(zip(held, threads.tolist(), strict=False))
+    assert above == [by_column[column] for column in columns[::2]]
+    assert below == threads[:16:4].tolist()
+    at, to = ([x for x, _ in line[1:]] for line in lines[1:3])
+    ends = {
+        x1: x2
+        for x1, x2 in (numbers(x, "x1", "x2") for x in root.iter() if x.get("x1"))
+    }
+    for column in columns[::2]:
+        place = held.index(column)
+        middle = (at[column] + at[column + 1]) / 2
+        assert ends[middle] == (to[place] + to[place + 1]) / 2
