@@ -18,7 +18,12 @@ import torch
 
 from snippets.attention.outliers import rotate
 from snippets.backward import autograd
-from snippets.hopper import gluon_backward, gluon_causal, gluon_overlapped
+from snippets.hopper import (
+    gluon_backward,
+    gluon_causal,
+    gluon_overlapped,
+    gluon_persistent,
+)
 from snippets.softmax import long_rows, monoid
 from tests.harness.waiting import take_turns
 from tests.machinery.repository import ROOT
@@ -584,3 +589,74 @@ def test_the_order_of_the_sum_of_dq():
         place = held.index(column)
         middle = (at[column] + at[column + 1]) / 2
         assert ends[middle] == (to[place] + to[place + 1]) / 2
+
+
+def test_the_stages_at_the_boundary_of_two_blocks(monkeypatch: pytest.MonkeyPatch):
+    tiles = [3, 2]
+    keys = SimpleNamespace(shape=[2, 1, 3 * 128, 128], block_type=MagicMock())
+    keys.block_type.shape = [1, 1, 128, 128]
+    stages: list[list[str]] = []  # K and V of each
+
+    def load(k_desc, k_rows, v_desc, v_rows, rings, full, empty, n):
+        assert n == len(stages)
+        stages.append([])
+        for name, (block, _, start, _) in (("K", k_rows), ("V", v_rows)):
+            beyond = start >= keys.shape[2]
+            tile = tiles[block] - 1 - start // 128
+            stages[-1].append("zeros" if beyond else f"{name}{tile}")
+
+    monkeypatch.setattr(gluon_persistent, "load_stage", load)
+    for name in ("gl", "mbarrier", "tma"):
+        monkeypatch.setattr(gluon_persistent, name, MagicMock())
+    monkeypatch.setattr(
+        gluon_persistent, "place", lambda turn, *_: (True, (turn, 0, 0, tiles[turn]))
+    )
+    memory = MagicMock(shape=[2]), None, None
+    gluon_persistent.produce.fn([keys] * 4, memory, [MagicMock()] * 5, 2, 0)
+    used: dict[tuple[int, int], list[str]] = {}  # by a block, of a stage
+    given: list[tuple[int, int]] = []
+    n, block = -1, -1
+    for what, *which in calls_of_walks(monkeypatch, tiles):
+        if what == "block":
+            (block,) = which
+        elif what == "issue":
+            used[block, n].append(stages[n]["SO".index(*which)])
+        elif what == "wait" and which[0] == "full":
+            _, at, bit = which
+            n += (at, bit) != (n % 2, n // 2 & 1)  # else the same stage once more
+            assert (at, bit) == (n % 2, n // 2 & 1)
+            used[block, n] = []
+        elif which[0] == "empty":
+            assert which[1] == len(given) % 2
+            given.append((block, len(given)))
+
+    root = ET.parse(ASSETS / "diagrams/hopper/persistent-stages.svg").getroot()
+    texts = [
+        (*numbers(x, "x", "y"), "".join(x.itertext())) for x in root.findall("{*}text")
+    ]
+    rows = {words: y for _, y, words in texts}
+    columns = sorted(x for x, y, _ in texts if y == rows["stage"])[1:]
+
+    def words(x: float, row: str) -> list[str]:
+        return [
+            told for u, v, told in sorted(texts) if v == rows[row] and abs(u - x) < 25
+        ]
+
+    held = [[*words(x, "its K"), *words(x, "its V")] for x in columns]
+    assert held == stages
+    numbered = [[*words(x, "stage"), *words(x, "place")] for x in columns]
+    assert numbered == [[str(n), str(n % 2)] for n in range(len(stages))]
+    labels = [rows["first block"], rows["second block"]]
+    drawn = {
+        (block, n): told
+        for block, row in enumerate(("first block", "second block"))
+        for n, x in enumerate(columns)
+        if (told := words(x, row))
+    }
+    assert drawn == used
+    dots = [numbers(x, "cy", "cx") for x in root.findall("{*}circle")]
+    assert dots
+    assert [(labels.index(y - 14), columns.index(x)) for y, x in sorted(dots)] == given
+    (twice,) = (n for n in range(len(stages)) if {(0, n), (1, n)} <= used.keys())
+    x, width = numbers(root.find("{*}rect[@class='accent']"), "x", "width")
+    assert x + width / 2 == columns[twice]
