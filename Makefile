@@ -61,7 +61,7 @@ site: $(VENDOR) $(ZIP)  ## build the site into site/
 
 test: style  ## every check that needs no GPU; what is known in few cases, or ALL=1
 	pytest -n $(WORKERS) $(if $(ALL),,--due) tests/snippets tests/compile tests/machinery \
-		tests/mutants tests/replays
+		tests/diagrams tests/mutants tests/replays
 	@# Two at a time: most of these are one process.
 	$(MAKE) --jobs 2 types site
 	$(MAKE) --jobs 2 check browser
