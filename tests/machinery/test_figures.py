@@ -38,6 +38,7 @@ def recorded(repository: Repository) -> None:
     [
         (0.044, "percent", "4.4 %"),
         (0.0, "sci", "0"),
+        (23.6, "sci", "24"),
         (6.9e14, "TFLOP/s", "690 TFLOP/s"),
         (512, "bytes", "512 bytes"),
         (133120, "bytes", "133 kB"),

@@ -59,9 +59,9 @@ def number(value: Any) -> str:
 
 
 def scientific(value: float) -> str:
-    """The value with a power of ten, as 1.2 x 10⁻⁷ (0 as 0)."""
-    if not value:
-        return "0"
+    """The value with a power of ten, as 1.2 x 10⁻⁷; from 1 to 1000 without."""
+    if not value or 1 <= value < 1000:
+        return f"{float(f'{value:.1e}'):g}"
     mantissa, exponent = f"{value:.1e}".split("e")
     power = str(int(exponent)).translate(SUPERSCRIPTS)
     return f"{mantissa}\u00a0{TIMES}\u00a010{power}"
