@@ -74,14 +74,6 @@ MEASUREMENTS = [
 PERCENT = ["50\u00a0%", "75\u00a0%", "100\u00a0%", "25\u00a0%", "50\u00a0%"]
 
 
-def measured(**changes):
-    """The measurements, each with values made from its fraction of the copy."""
-    return [
-        item | {key: make(item["fraction_of_copy"]) for key, make in changes.items()}
-        for item in MEASUREMENTS
-    ]
-
-
 SPEEDS = {  # of a shape of 128 and of 1024 columns, in TB/s
     ONLINE: (1.0, 1.8),
     "softmax/three_pass.py": (1.2, 0.5),
@@ -99,7 +91,7 @@ SHAPES = [
 
 @pytest.fixture(autouse=True)
 def recorded(repository: Repository) -> None:
-    backward = measured(fraction_of_copy=lambda _: 0.25)
+    backward = [item | {"fraction_of_copy": 0.25} for item in MEASUREMENTS]
     repository.measure(MEASUREMENTS + SHAPES, backward=backward)
 
 
@@ -337,7 +329,8 @@ def test_faults(repository, body, old, new, reason):
         {"kernel": kernel, "dtype": dtype, "cols": 128, "fraction_of_copy": 1.0}
         for kernel, dtype in pairs
     ]
-    found = measured(bytes_per_second=float, fresh=float, batch=lambda _: 1)
+    keys = {"bytes_per_second": 1.0, "batch": 1}
+    found = [item | keys | {"fresh": item["cols"]} for item in MEASUREMENTS]
     repository.measure(found + more)
     changed = body.replace(old, new, 1)
     assert changed != body
