@@ -9,7 +9,7 @@ import pytest
 import yaml
 from mkdocs.config import load_config
 
-from tests.machinery.repository import H200, ROOT, Repository
+from tests.machinery.repository import ROOT, Repository
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import (
     drawing,
@@ -184,17 +184,13 @@ def test_a_plot_shows_its_numbers(real, body):
                 assert (below + 1) % drawing.LEADING == pytest.approx(1, abs=0.11)
 
 
-def test_what_a_changed_file_makes_stale(repository):
+def test_what_a_changed_file_makes_stale_is_shown_of_another_gpu(repository):
     repository.edit("snippets/softmax/online.py", "Online", "On line")
     for shown in (plot(repository), compared(repository)):
         assert "H200, stale)" in "".join(shown.itertext())
     only = plot(repository, f"{PLOT}only: [torch.softmax]\n")
     assert "stale" not in "".join(only.itertext())
-
-
-def test_what_is_shown_names_its_gpu_and_links_its_record(repository):
-    repository.measure(MEASUREMENTS, H200)
-    repository.edit("snippets/softmax/online.py", "Online", "On line")
+    # It names its GPU and links the record.
     repository.measure(MEASUREMENTS, "NVIDIA L4")
     evidence = repository.evidence("nvidia-h200")
     on = ' (on <a href="../records/nvidia-l4/softmax.json">L4</a>)'
