@@ -36,13 +36,11 @@ STATES = [
     (ONLINE, {H200: STALE, L4: FAILED}, NEITHER),
     (ONLINE, {H200: SKIPPED}, ("skipped", "Not verified: skipped too much on H200")),
     (WRONG, {}, ("wrong", f"Wrong on purpose: {UNVERIFIED[1]}")),
-    (WRONG, {"": {}}, ("wrong", "Wrong on purpose: Interpreter only: no GPU run")),
     (WRONG, {H200: {}}, ("wrong", "Wrong on purpose: its failure is tested on H200")),
     (WRONG, {H200: STALE}, ("wrong", f"Wrong on purpose: {OUTDATED[1]}")),
     (COPY, {"": {}}, UNVERIFIED),
     (COPY, {H200: {}}, ("verified", "GPU-verified on H200")),
     (CALLS, {"": {}}, UNVERIFIED),
-    (CALLS, {H200: {}}, ("verified", "GPU-verified on H200")),
 ]
 
 

@@ -31,7 +31,7 @@ from tests.machinery.repository import ROOT
 from tests.snippets.backward.reduce_add import teach
 from tests.snippets.softmax import test_persistent
 from verified_docs.code import snippets
-from verified_docs.evidence import records
+from verified_docs.evidence import manifest, records
 
 FACTS = {"gpu": "NVIDIA H200", "torch": "2", "power limit": "1 W", "date": "2026-11-21"}
 OWN = "softmax/one_row.py"
@@ -138,21 +138,6 @@ def test_a_list_is_filled(path: Path) -> None:
     assert sum('"kernel": "copy"' in line for line in lines) == 2
 
 
-def test_the_manifest_of_a_list(path: Path) -> None:
-    own = "hopper/gluon_backward.py", "attention/flash1.py", "attention/flash2.py"
-    named = {"kernel": "more", "of": own[1]}
-    entries = [{"kernel": "sdpa-flash"}, {"kernel": own[0]}, named, {"kernel": own[2]}]
-    loaded = Run(path.with_name("attention.json"), FACTS, {}).files("head", entries)
-    assert {name for name in loaded if name.startswith("snippets/")} == {
-        f"snippets/{name}" for name in own
-    }
-    rest = "run timing calls peers parts/attention/__init__ parts/attention/head"
-    assert loaded >= {f"benchmarks/{name}.py" for name in rest.split()}
-    assert not any("softmax" in name or "varlen" in name for name in loaded)
-    # And what those import.
-    assert "snippets/hopper/preprocess.py" in records.hashes(ROOT, loaded)
-
-
 def test_a_list_joins_the_record(path: Path) -> None:
     Run(path, FACTS, {}).fill(part())
     before = written(path)
@@ -171,14 +156,16 @@ def test_a_list_joins_the_record(path: Path) -> None:
 
 def test_a_list_of_other_files_or_of_another_machine_goes(path: Path) -> None:
     measured, backward = (f"parts/softmax/{n}" for n in ("measurements", "backward"))
-    Run(path, FACTS, {}).fill(part())
+    Run(path, FACTS, {}).fill(part(own={"more": Kernel(OWN)}))
     Run(path, FACTS, {}).fill(part("backward"))
     whole = written(path)
-    own = [f"benchmarks/{n}.py" for n in ("peers", "parts/softmax/__init__", measured)]
-    others = f"benchmarks/{backward}.py", "snippets/softmax/online.py"
-    for changed in (f"snippets/{OWN}", *own, *others):
-        manifest = whole["manifest"] | {changed: "0" * 64}
-        records.write(path, run.text(whole | {"manifest": manifest}))
+    own = "run", "timing", "calls", "peers", "parts/softmax/__init__", measured
+    own = f"snippets/{OWN}", *(f"benchmarks/{name}.py" for name in own)
+    others = [f"benchmarks/{name}.py" for name in (backward, "parts/attention/varlen")]
+    others += ["snippets/softmax/online.py"]
+    for changed in (*own, *others):
+        hashes = whole["manifest"] | {changed: "0" * 64}
+        records.write(path, run.text(whole | {"manifest": hashes}))
         Run(path, FACTS, {}).fill(part("backward"))
         assert ("measurements" in written(path)) == (changed in others), changed
     for other in ("gpu", "torch", "power limit"):
@@ -382,7 +369,10 @@ def test_every_list_can_be_measured(name, path, monkeypatch):
     wanted |= {key for key, peer in part.against.items() if peer not in ABROAD}
     wanted |= vars(shapes[0]).keys()
     assert all(wanted <= entry.keys() for entry in entries)
-    assert records.changed(ROOT, records.load_benchmark(path).manifest) == []
+    hashes = records.load_benchmark(path).manifest
+    assert records.changed(ROOT, hashes) == []
+    assert manifest.reached(ROOT, hashes) == hashes.keys()
+    assert f"benchmarks/parts/{folder}/__init__.py" in hashes
 
 
 @pytest.mark.usefixtures("small")

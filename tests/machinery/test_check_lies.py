@@ -63,7 +63,6 @@ PAGES = [
     # Figures that name no source.
     (TYPED, "It takes 3.5 µs here."),
     (TYPED, "It takes **12** ms here."),
-    (TYPED, "At 4 terabytes per second."),
     (TYPED, "It is 3.1 times faster."),
     (TYPED, "It is twice as fast."),
     (
@@ -85,7 +84,6 @@ PAGES = [
     (TYPED, "It reaches 610 TFLOPs."),
     (TYPED, "It reaches 610 teraFLOPS."),
     (TYPED, "It takes 3 hours."),
-    (TYPED, "It makes 1200 tokens/s."),
     (TYPED, "It does 610 trillion operations per second."),
     # Words and figures that are of something else.
     ("in the row of part/one.py", f"| a | b |\n|---|---|\n| {ONE} | {TWO} |"),

@@ -139,3 +139,5 @@ def test_what_is_stale_or_not_yet_measured(repository):
     assert 'class="holds stale"' in shown
     assert shown.endswith("a &lt; b (stale)</span>")
     assert "stale" not in claim(repository, f"{ONE} > 4")
+    repository.write({"benchmarks/parts/softmax/measurements.py": ""})
+    assert "(stale)" in claim(repository, f"{ONE} > 4")

@@ -76,11 +76,7 @@ def test_what_they_catch_and_what_they_let_through(pytester, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     run = pytester.runpytest_subprocess("--rootdir=.", "-rA", "tests/snippets")
     run.assert_outcomes(passed=6, failed=3, errors=1, skipped=1)
-    passed = "marked_and_caught expected guard guard_before_is_whole property"
-    for name in passed.split():
-        run.stdout.fnmatch_lines_random(f"PASSED *::test_{name}")
-    for line in (
-        "PASSED *::demo",
+    for line in (  # so that what passed are the others
         "FAILED *::test_marked_but_sound *",
         "*: the kernel was not seen to leave its tensors",
         "FAILED *::test_unmarked *",

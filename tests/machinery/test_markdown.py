@@ -103,7 +103,8 @@ def test_a_table_of_all_snippets(repository):
 
 
 def test_pipes_of_directives_end_no_cell(repository):
-    repository.write({"docs/reference/bibliography.md": "### a sheet\n"})
+    entries = "### a sheet\n\n### another book\n"
+    repository.write({"docs/reference/bibliography.md": entries})
     row = "| {stated: ‖x‖ | y | a sheet, <3>} | `{stated: x | y}` |"
     page = repository.page(f"| a | b |\n|---|---|\n{row}")
     assert page.count("<td>") == 2

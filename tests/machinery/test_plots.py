@@ -9,7 +9,7 @@ import pytest
 import yaml
 from mkdocs.config import load_config
 
-from tests.machinery.repository import H200, ROOT, Repository
+from tests.machinery.repository import ROOT, Repository
 from verified_docs.evidence.status import Evidence
 from verified_docs.pages import (
     drawing,
@@ -74,14 +74,6 @@ MEASUREMENTS = [
 PERCENT = ["50\u00a0%", "75\u00a0%", "100\u00a0%", "25\u00a0%", "50\u00a0%"]
 
 
-def measured(**changes):
-    """The measurements, each with values made from its fraction of the copy."""
-    return [
-        item | {key: make(item["fraction_of_copy"]) for key, make in changes.items()}
-        for item in MEASUREMENTS
-    ]
-
-
 SPEEDS = {  # of a shape of 128 and of 1024 columns, in TB/s
     ONLINE: (1.0, 1.8),
     "softmax/three_pass.py": (1.2, 0.5),
@@ -99,7 +91,7 @@ SHAPES = [
 
 @pytest.fixture(autouse=True)
 def recorded(repository: Repository) -> None:
-    backward = measured(fraction_of_copy=lambda _: 0.25)
+    backward = [item | {"fraction_of_copy": 0.25} for item in MEASUREMENTS]
     repository.measure(MEASUREMENTS + SHAPES, backward=backward)
 
 
@@ -192,17 +184,13 @@ def test_a_plot_shows_its_numbers(real, body):
                 assert (below + 1) % drawing.LEADING == pytest.approx(1, abs=0.11)
 
 
-def test_what_a_changed_file_makes_stale(repository):
+def test_what_a_changed_file_makes_stale_is_shown_of_another_gpu(repository):
     repository.edit("snippets/softmax/online.py", "Online", "On line")
     for shown in (plot(repository), compared(repository)):
         assert "H200, stale)" in "".join(shown.itertext())
     only = plot(repository, f"{PLOT}only: [torch.softmax]\n")
     assert "stale" not in "".join(only.itertext())
-
-
-def test_what_is_shown_names_its_gpu_and_links_its_record(repository):
-    repository.measure(MEASUREMENTS, H200)
-    repository.edit("snippets/softmax/online.py", "Online", "On line")
+    # It names its GPU and links the record.
     repository.measure(MEASUREMENTS, "NVIDIA L4")
     evidence = repository.evidence("nvidia-h200")
     on = ' (on <a href="../records/nvidia-l4/softmax.json">L4</a>)'
@@ -337,7 +325,8 @@ def test_faults(repository, body, old, new, reason):
         {"kernel": kernel, "dtype": dtype, "cols": 128, "fraction_of_copy": 1.0}
         for kernel, dtype in pairs
     ]
-    found = measured(bytes_per_second=float, fresh=float, batch=lambda _: 1)
+    keys = {"bytes_per_second": 1.0, "batch": 1}
+    found = [item | keys | {"fresh": item["cols"]} for item in MEASUREMENTS]
     repository.measure(found + more)
     changed = body.replace(old, new, 1)
     assert changed != body

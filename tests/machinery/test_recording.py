@@ -36,11 +36,6 @@ class version:
 """
 FILES = {
     "tests/__init__.py": "",
-    "tests/conftest.py": """
-import pytest
-pytest.register_assert_rewrite("tests.harness", "tests.snippets")
-pytest_plugins = ["verified_docs.evidence.plugin"]
-""",
     "tests/snippets/conftest.py": """
 import pytest
 from tests.harness import rule
@@ -114,7 +109,9 @@ class Tree(Repository):
         super().__init__(pytester.path, "part")
         # Ordinary pytest, without the plugins that happen to be installed.
         self.pytest = pytester.runpytest_subprocess
-        self.write({"pytest.ini": (ROOT / "pytest.ini").read_text(), **FILES})
+        self.write(FILES)
+        for name in ("pytest.ini", "tests/conftest.py"):
+            self.write({name: (ROOT / name).read_bytes()})
         for name, text in SCRIPTS.items():
             self.script(name, text)
         self.add("a")
@@ -275,8 +272,6 @@ def test_what_is_left():
     assert status == 0, told
 
 
-LOOP = "def pytest_runtestloop():"
-TEST = "def pytest_runtest_protocol():"
 RAISES = "pytest.raises(ZeroDivisionError, lambda *_: 1 / 0, "
 SKIP = '@pytest.mark.skipif(True, reason="no second GPU")'
 BODY = "def test_elsewhere():\n    "
@@ -337,26 +332,18 @@ def test_a_snippet_that_fails_is_recorded_as_failed(tree):
     assert tree.state("b") == ("verified", [])
 
 
-NOTHING_RAN = [
+RAN = "def pytest_runtest_protocol(item):\n    return 'shared' in item.name or None"
+# Edits by which pytest ends well, though not every test has run.
+NOT_ALL = [
     ("pytest.ini", "addopts =", "addopts = --collect-only"),
     ("pytest.ini", "addopts =", "addopts = -k cases"),
-    ("tests/conftest.py", "pytest_plugins", f"{LOOP} return True\npytest_plugins"),
-    ("tests/snippets/conftest.py", "def", f"{TEST} return True\ndef"),
+    ("tests/snippets/conftest.py", "def", f"{RAN}\n\ndef"),
 ]
 
 
 def test_a_run_in_which_a_test_did_not_run_is_no_proof(recorded):
-    ran = "def pytest_runtest_protocol(item):\n    return 'shared' in item.name or None"
-    recorded.edit("tests/snippets/conftest.py", "def", f"{ran}\n\ndef")
-    status, told = recorded.gpu("--all")
-    assert status == 1
-    assert "0 of 2 snippets that were due passed" in told
-    assert recorded.state()[0] == "failed"
-
-
-def test_a_run_in_which_nothing_ran_is_no_proof(recorded):
     first = recorded.read(RECORD)
-    for file, old, new in NOTHING_RAN:
+    for file, old, new in NOT_ALL:
         before = recorded.read(file)
         recorded.edit(file, old, new)
         status, told = recorded.gpu("--all")

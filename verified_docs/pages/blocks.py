@@ -115,8 +115,7 @@ def diff(site: Site, body: str, options: Mapping[str, str]) -> str:
     if old == new:
         raise PageError(f"{options['from']} and {options['to']} do not differ")
     before, after = (
-        highlight.highlight(section.text, "python", site.identifiers)
-        for _, section in sides
+        highlight.highlight(text, "python", site.identifiers) for text in (old, new)
     )
     shown = {"-": before, "+": after, " ": after}
     tags = {"-": "del", "+": "ins", " ": "span"}
