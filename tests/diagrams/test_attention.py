@@ -1,10 +1,13 @@
 """The diagrams of the attention part: each is held against the code that it shows."""
 
+import re
+import xml.etree.ElementTree as ET
+
 import pytest
 import torch
 
 from snippets.attention.outliers import rotate
-from tests.diagrams import rectangles
+from tests.diagrams import DIAGRAMS, rectangles
 
 
 def test_scores_are_drawn_to_scale():
@@ -40,3 +43,24 @@ def test_what_is_left_of_a_weight_in_8_bits():
         smallest = torch.finfo(torch.float8_e4m3fn).smallest_normal
         assert ((weights >= smallest) == torch.tensor([1, 0, 0, 0])).all()
         assert ((weights > 0) == torch.tensor([1, 1, 1, 0])).all()
+
+
+def test_parts_are_like_single_keys():
+    rows: dict[str, list[float]] = {}  # of numbers, by their height
+    root = ET.parse(DIAGRAMS / "attention/partial-pairs.svg").getroot()
+    for text in root.findall("{*}text"):
+        told = "".join(text.itertext()).replace("\N{MINUS SIGN}\N{INFINITY}", "-inf")
+        numbers = map(float, re.findall(r"-inf|[\d.]+", told))
+        rows.setdefault(text.get("y"), []).extend(numbers)
+    scores, values, lse, o, weights, last, whole = map(
+        torch.tensor, (rows[y] for y in ("57", "91", "153", "187", "222", "260", "282"))
+    )
+    scores, values = scores.view(3, 2), values.view(3, 2)
+    own = scores.softmax(dim=1).nan_to_num()
+    expected = scores.logsumexp(dim=1), (own * values).sum(dim=1), lse.softmax(dim=0)
+    torch.testing.assert_close((lse, o, weights), expected, atol=0.006, rtol=0)
+    assert last[:4].tolist() == [weights[0], o[0], weights[2], o[2]]
+    total = (scores.flatten().softmax(dim=0) * values.flatten()).sum()
+    whole_lse = scores.flatten().logsumexp(dim=0)
+    assert last[4].item() == pytest.approx(total.item(), abs=0.006)
+    assert whole.item() == pytest.approx(whole_lse.item(), abs=0.006)
