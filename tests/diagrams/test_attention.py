@@ -1,20 +1,19 @@
 """The diagrams of the attention part: each is held against the code that it shows."""
 
 import re
-import xml.etree.ElementTree as ET
 
 import pytest
 import torch
 
 from snippets.attention.outliers import rotate
-from tests.diagrams import DIAGRAMS, rectangles
+from tests.diagrams import drawing, rectangles, texts
 
 
 def test_scores_are_drawn_to_scale():
     q, k, s, _, tile = rectangles("attention/naive-scale.svg")
-    assert s == (448, 448)
-    assert (q, k) == ((448 * 128 / 8192, 448), (448, 448 * 128 / 8192))
-    assert tile == (448 * 128 / 8192, 448 * 128 / 8192)
+    assert s == [448, 448]
+    assert (q, k) == ([448 * 128 / 8192, 448], [448, 448 * 128 / 8192])
+    assert tile == [448 * 128 / 8192, 448 * 128 / 8192]
 
 
 def test_a_score_and_its_terms_are_drawn_to_scale():
@@ -46,14 +45,12 @@ def test_what_is_left_of_a_weight_in_8_bits():
 
 
 def test_parts_are_like_single_keys():
-    rows: dict[str, list[float]] = {}  # of numbers, by their height
-    root = ET.parse(DIAGRAMS / "attention/partial-pairs.svg").getroot()
-    for text in root.findall("{*}text"):
-        told = "".join(text.itertext()).replace("\N{MINUS SIGN}\N{INFINITY}", "-inf")
-        numbers = map(float, re.findall(r"-inf|[\d.]+", told))
-        rows.setdefault(text.get("y"), []).extend(numbers)
+    rows: dict[float, list[float]] = {}  # of numbers, by their height
+    for _, y, words in texts(drawing("attention/partial-pairs.svg")):
+        told = words.replace("\N{MINUS SIGN}\N{INFINITY}", "-inf")
+        rows.setdefault(y, []).extend(map(float, re.findall(r"-inf|[\d.]+", told)))
     scores, values, lse, o, weights, last, whole = map(
-        torch.tensor, (rows[y] for y in ("57", "91", "153", "187", "222", "260", "282"))
+        torch.tensor, (rows[y] for y in (57, 91, 153, 187, 222, 260, 282))
     )
     scores, values = scores.view(3, 2), values.view(3, 2)
     own = scores.softmax(dim=1).nan_to_num()

@@ -2,7 +2,6 @@
 
 import ast
 import sys
-import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from functools import partial
 from types import FrameType
@@ -11,17 +10,15 @@ import pytest
 import torch
 
 from snippets.backward import autograd
-from tests.diagrams import DIAGRAMS, rectangles
+from tests.diagrams import drawing, numbers, rectangles, texts
 from tests.machinery.repository import ROOT
 
 
 def test_a_row_of_the_gradient_of_softmax():
     name = "backward/by-hand-row.svg"
     columns: dict[float, list[str]] = {}  # from the left, and each from the top
-    texts = ET.parse(DIAGRAMS / name).getroot().findall("{*}text")
-    for text in sorted(texts, key=lambda each: float(each.get("y"))):
-        words = "".join(text.itertext()).replace("\N{MINUS SIGN}", "-")
-        columns.setdefault(float(text.get("x")), []).append(words)
+    for x, _, words in sorted(texts(drawing(name)), key=lambda each: each[1]):
+        columns.setdefault(x, []).append(words.replace("\N{MINUS SIGN}", "-"))
     names, *keys = (each for _, each in sorted(columns.items()) if len(each) == 6)
     assert names == ["key", "P", "dP", "P ⊙ dP", "dP - Δ", "dS"]
     told = torch.tensor([[float(words) for words in key] for key in keys]).double()
@@ -40,7 +37,7 @@ def test_a_row_of_the_gradient_of_softmax():
 
 
 def test_the_roles_of_a_tile_in_two_kernels():
-    root = ET.parse(DIAGRAMS / "backward/two-kernels-roles.svg").getroot()
+    root = drawing("backward/two-kernels-roles.svg")
     panels: list[set[tuple[str, str | None]]] = []
     for text in root.findall("{*}text"):
         words = "".join(text.itertext())
@@ -75,23 +72,17 @@ def test_the_roles_of_a_tile_in_two_kernels():
 
 
 def test_the_queries_that_see_a_block_through_a_window():
-    root = ET.parse(DIAGRAMS / "backward/window-queries.svg").getroot()
-    axis = {
-        text.get("x"): int(text.text)
-        for text in root.findall("{*}text")
-        if text.get("y") == "20" and text.text.isdigit()
-    }
-    drawn = [
-        (axis[f"{float(r.get('x')) + 14:g}"], 8 + (int(r.get("y")) - 34) // 28)
-        for r in root.findall("{*}rect[@class='t-s']")
-    ]
+    root = drawing("backward/window-queries.svg")
+    axis = {x: int(told) for x, y, told in texts(root) if y == 20 and told.isdigit()}
+    boxes = [numbers(r, "x", "y") for r in root.findall("{*}rect[@class='t-s']")]
+    drawn = [(axis[x + 14], 8 + (y - 34) // 28) for x, y in boxes]
     # n = 8, n' = 11 and w = 6; a query stands beside the key of its number.
     assert drawn == [
         (i, j) for j in range(8, 12) for i in axis.values() if 0 <= i - j < 6
     ]
-    lines = [float(line.get("x1")) for line in root.findall("{*}line[@class='accent']")]
+    lines = [numbers(r, "x1") for r in root.findall("{*}line[@class='accent']")]
     # i1, i2, i3 and i2 + w, at the beginning of their queries.
-    assert [axis[f"{x + 14:g}"] for x in lines] == [8, 11, 8 + 6, 11 + 6]
+    assert [axis[x + 14] for (x,) in lines] == [8, 11, 8 + 6, 11 + 6]
 
 
 def calls_of(step: Callable[[], None]) -> list[str]:
@@ -160,8 +151,7 @@ def test_which_functions_of_an_operator_run_when(monkeypatch: pytest.MonkeyPatch
             fake = "its fake" if f"fake of {name}" in calls else "not called"
             told.append("runs" if name in calls else fake)
     assert [each for each in eager if each in words] == list(words)
-    root = ET.parse(DIAGRAMS / "backward/autograd-calls.svg").getroot()
-    drawn = ["".join(text.itertext()) for text in root.findall("{*}text")]
+    drawn = [told for _, _, told in texts(drawing("backward/autograd-calls.svg"))]
     begin, middle = (drawn.index(x) for x in ("forward", "loss.backward()"))
     assert drawn[begin:middle] == words["forward"] + words["keep"]
     assert drawn[middle + 1 : -1] == words["gradients"] + words["backward"]

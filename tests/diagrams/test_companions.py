@@ -2,9 +2,8 @@
 
 import ast
 import re
-import xml.etree.ElementTree as ET
 
-from tests.diagrams import DIAGRAMS
+from tests.diagrams import drawing, numbers, texts
 from tests.machinery.repository import ROOT
 
 
@@ -45,27 +44,20 @@ def test_three_turns_of_a_team():
         for _, step, which, words in steps:
             expected.setdefault((row, step, of[which]), []).append(words)
 
-    root = ET.parse(
-        DIAGRAMS / "companions/wide-layer-norm-backward-turns.svg"
-    ).getroot()
-    texts = {
-        complex(float(text.get("x")), float(text.get("y"))): "".join(text.itertext())
-        for text in root.findall("{*}text")
-    }
-    lanes = {at.real: int(x[4:]) for at, x in texts.items() if re.match(r"row \d", x)}
-    turns = {at.imag: int(x[6:]) for at, x in texts.items() if x.startswith("row = ")}
-    labels = {
-        at.imag: x for at, x in texts.items() if x in {"ask", "publish", "finish"}
-    }
+    root = drawing("companions/wide-layer-norm-backward-turns.svg")
+    said = {complex(x, y): words for x, y, words in texts(root)}
+    lanes = {at.real: int(x[4:]) for at, x in said.items() if re.match(r"row \d", x)}
+    turns = {at.imag: int(x[6:]) for at, x in said.items() if x.startswith("row = ")}
+    labels = {at.imag: x for at, x in said.items() if x in {"ask", "publish", "finish"}}
     drawn = {}
     for box in root.findall("{*}rect[@class='soft']"):
-        x, y, width, height = (float(box.get(n)) for n in ("x", "y", "width", "height"))
+        x, y, width, height = numbers(box, "x", "y", "width", "height")
         lane = lanes[x + width / 2]
         turn = max(at for at in turns if at < y + height)
         label = min(labels, key=lambda at: abs(at - y - height / 2))
         held = [
             words
-            for at, words in texts.items()
+            for at, words in said.items()
             if x < at.real < x + width and y < at.imag < y + height
         ]
         drawn[turns[turn], labels[label], lane] = held

@@ -2,7 +2,6 @@
 
 import inspect
 import re
-import xml.etree.ElementTree as ET
 from collections import Counter
 from functools import partial
 from types import SimpleNamespace
@@ -17,11 +16,7 @@ from snippets.hopper import (
     gluon_overlapped,
     gluon_persistent,
 )
-from tests.diagrams import DIAGRAMS
-
-
-def numbers(element: ET.Element, *names: str) -> list[float]:
-    return [float(element.get(name)) for name in names]
+from tests.diagrams import drawing, numbers, texts
 
 
 def calls_of_walks(
@@ -89,10 +84,8 @@ def test_the_barriers_go_of_two_consumers(monkeypatch: pytest.MonkeyPatch):
         expected.append((w, words, f"bit {bit}", over[w] - 1, called, over[called]))
         over[called] += 1
 
-    root = ET.parse(DIAGRAMS / "hopper/overlapped-go.svg").getroot()
-    texts = [
-        (*numbers(x, "x", "y"), "".join(x.itertext())) for x in root.findall("{*}text")
-    ]
+    root = drawing("hopper/overlapped-go.svg")
+    said = texts(root)
     boxes = [
         numbers(x, "x", "y", "width", "height")
         for x in root.findall("{*}rect[@class='line']")
@@ -101,14 +94,14 @@ def test_the_barriers_go_of_two_consumers(monkeypatch: pytest.MonkeyPatch):
     rows = 60, 154  # of go 0 and go 1
     ends = [sorted(x + width for x, y, width, _ in boxes if y == row) for row in rows]
     for row, phases in zip(rows, ends, strict=True):
-        told = [words.split()[-1] for x, y, words in texts if y == row + 15]
+        told = [words.split()[-1] for x, y, words in said if y == row + 15]
         assert told[1:] == [str(n) for n in range(len(phases))]
     drawn = []
     for x, y, width, height in sorted(boxes):
         if height == 40 and width < 100:
             (w,) = (n for n, row in enumerate(rows) if y == row + 32)
             words = [
-                each for u, v, each in texts if 0 < u - x < width and 0 < v - y < 40
+                each for u, v, each in said if 0 < u - x < width and 0 < v - y < 40
             ]
             called = min((0, 1), key=lambda n: abs(rows[n] - arrows[x + width]))
             own = sum(end <= x for end in ends[w]) - 1
@@ -132,12 +125,11 @@ def test_the_order_of_the_sum_of_dq():
     assert (rows[:16] == 0).all()
     assert (rows[16], cols[16], threads[16]) == (1, 0, 4)
 
-    root = ET.parse(DIAGRAMS / "hopper/backward-order.svg").getroot()
-    texts: dict[float, list[tuple[float, str]]] = {}  # of each line, from the left
-    for text in root.findall("{*}text"):
-        x, y = numbers(text, "x", "y")
-        texts.setdefault(y, []).append((x, "".join(text.itertext())))
-    lines = [sorted(line) for _, line in sorted(texts.items()) if len(line) > 1]
+    root = drawing("hopper/backward-order.svg")
+    told: dict[float, list[tuple[float, str]]] = {}  # of each line, from the left
+    for x, y, words in texts(root):
+        told.setdefault(y, []).append((x, words))
+    lines = [sorted(line) for _, line in sorted(told.items()) if len(line) > 1]
     names = [name for (_, name), *_ in lines]
     assert names == ["thread", "column", "column", "place", "thread"]
     above, columns, held, places, below = ([int(x) for _, x in y[1:]] for y in lines)
@@ -196,16 +188,14 @@ def test_the_stages_at_the_boundary_of_two_blocks(monkeypatch: pytest.MonkeyPatc
             assert which[1] == len(given) % 2
             given.append((block, len(given)))
 
-    root = ET.parse(DIAGRAMS / "hopper/persistent-stages.svg").getroot()
-    texts = [
-        (*numbers(x, "x", "y"), "".join(x.itertext())) for x in root.findall("{*}text")
-    ]
-    rows = {words: y for _, y, words in texts}
-    columns = sorted(x for x, y, _ in texts if y == rows["stage"])[1:]
+    root = drawing("hopper/persistent-stages.svg")
+    said = texts(root)
+    rows = {words: y for _, y, words in said}
+    columns = sorted(x for x, y, _ in said if y == rows["stage"])[1:]
 
     def words(x: float, row: str) -> list[str]:
         return [
-            told for u, v, told in sorted(texts) if v == rows[row] and abs(u - x) < 25
+            told for u, v, told in sorted(said) if v == rows[row] and abs(u - x) < 25
         ]
 
     held = [[*words(x, "its K"), *words(x, "its V")] for x in columns]

@@ -1,14 +1,13 @@
 """The diagrams of the softmax part: each is held against the code that it shows."""
 
 import re
-import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
 import torch
 
 from snippets.softmax import long_rows, monoid
-from tests.diagrams import DIAGRAMS
+from tests.diagrams import drawing, numbers, texts
 from tests.harness.waiting import take_turns
 
 
@@ -27,22 +26,21 @@ def test_the_merges_of_a_chain_and_a_tree(monkeypatch: pytest.MonkeyPatch):
     for order in (monoid.left_to_right, monoid.tree):
         order(2.0 ** torch.arange(8))
 
-    root = ET.parse(DIAGRAMS / "softmax/monoid-tree.svg").getroot()
+    root = drawing("softmax/monoid-tree.svg")
     parts: dict[complex, int] = {}  # where a part is drawn: its columns
-    for text in root.findall("{*}text"):
-        at = complex(float(text.get("x")), float(text.get("y")) - 5)
-        if re.fullmatch("x[₀-₇]", text.text or ""):
-            parts[at] = 1 << "₀₁₂₃₄₅₆₇".index(text.text[1])
-        elif text.text == "id":
-            parts[at] = 0
+    for x, y, words in texts(root):
+        if re.fullmatch("x[₀-₇]", words):
+            parts[complex(x, y - 5)] = 1 << "₀₁₂₃₄₅₆₇".index(words[1])
+        elif words == "id":
+            parts[complex(x, y - 5)] = 0
     circles = [
-        complex(float(circle.get("cx")), float(circle.get("cy")))
+        complex(*numbers(circle, "cx", "cy"))
         for circle in root.findall("{*}circle[@class='line']")
     ]
     assert len(circles) == len(merges)
     arrows: dict[complex, list[complex]] = {at: [] for at in circles}
     for line in root.findall("{*}line"):
-        x1, y1, x2, y2 = (float(line.get(name)) for name in ("x1", "y1", "x2", "y2"))
+        x1, y1, x2, y2 = numbers(line, "x1", "y1", "x2", "y2")
         begin = min([*parts, *circles], key=lambda at: abs(at - complex(x1, y1)))
         end = min(circles, key=lambda at: abs(at - complex(x2, y2)))
         if line.get("stroke-dasharray") is None and begin != end:
@@ -67,21 +65,19 @@ def test_the_words_of_long_rows(monkeypatch: pytest.MonkeyPatch):
     x = torch.randn((3, 8), device=device)
     long_rows.softmax(x, chunk_cols=2, block_cols=2)
     *words, counted = made[0].tolist()
-    root = ET.parse(DIAGRAMS / "softmax/long-rows-words.svg").getroot()
-    told: dict[str, list[tuple[float, str]]] = {}  # of each line, from the left
-    for text in root.findall("{*}text"):
-        at = float(text.get("x")), "".join(text.itertext())
-        told.setdefault(text.get("y"), []).append(at)
+    told: dict[float, list[tuple[float, str]]] = {}  # of each line, from the left
+    for at, y, text in texts(drawing("softmax/long-rows-words.svg")):
+        told.setdefault(y, []).append((at, text))
     lines = {line[0][1]: line for line in map(sorted, told.values())}
-    numbers = {
+    digits = {
         name: [(at, int(text)) for at, text in line if text.isdigit()]
         for name, line in lines.items()
     }
     # The counter lies behind the last word.
-    assert [number for _, number in numbers["word"]] == list(range(counted + 1))
+    assert [number for _, number in digits["word"]] == list(range(counted + 1))
     drawn = [
-        (min(numbers["row"], key=lambda row: abs(row[0] - at))[1], chunk)
-        for at, chunk in numbers["chunk"]
+        (min(digits["row"], key=lambda row: abs(row[0] - at))[1], chunk)
+        for at, chunk in digits["chunk"]
     ]
     halves = [text for _, text in lines["bits 63 to 32"]]
     assert [text for _, text in lines["word 6"]] == [
